@@ -1,0 +1,1 @@
+"""Data: tables, adapters, cache, transforms and the embedded glyphs."""

@@ -1,0 +1,16 @@
+"""The one exception that a user is meant to read, and the words it is made of."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class NearkinError(ValueError):
+    """Bad input. The message says what was received, why it is wrong and what would be right, in one line."""
+
+
+def choices(name: str, known: Iterable[str]) -> str:
+    """'did you mean margin? choices: contrastive, margin, ...': the end of every unknown-name message."""
+    known = sorted(known)
+    close = get_close_matches(name, known, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{hint}choices: {', '.join(known) or 'none'}"

@@ -1,0 +1,86 @@
+"""What a loss is: a small module that declares what it takes.
+
+`accepts` names the mined tuples that a loss can use: `PairMasks` (it sums over masked pairs), `Triplets` (it
+sums over index triplets), both, or nothing (proxy losses). A miner that gives something else is refused when
+the objective is built.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nearkin.errors import NearkinError
+from nearkin.pairs import PairMasks, Pairs, Triplets
+
+
+class Loss(nn.Module):
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    accepts: ClassVar[tuple[type, ...]] = ()
+    needs_square: ClassVar[bool] = False    # wants reference-reference similarities: no memory beside it
+    lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters over the base rate
+    active: Tensor | None = None            # share of active terms in the last call, for the log
+
+    def forward(
+        self,
+        embeddings: Pairs | Tensor,
+        labels: Tensor | None = None,
+        tuples: Triplets | PairMasks | None = None,
+    ) -> Tensor:
+        pairs = Pairs.of(embeddings, labels)
+        if tuples is None:
+            return self.compute(pairs)
+        if not isinstance(tuples, self.accepts):
+            takes = " or ".join(t.__name__ for t in self.accepts) or "no miner"
+            raise NearkinError(f"{type(self).__name__} takes {takes}, not {type(tuples).__name__}")
+        if isinstance(tuples, PairMasks):
+            return self.compute(pairs.restrict(tuples))
+        return self.compute(pairs, tuples)
+
+    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{k}={v}" for k, v in vars(self).items() if not k.startswith("_") and k != "training")
+
+
+class PairLoss(Loss):
+    """Reads the masks of `Pairs`."""
+
+    accepts = (PairMasks,)
+
+
+class TripletLoss(Loss):
+    """Sums over triplets: those of a miner, or all of the batch."""
+
+    accepts = (Triplets,)
+
+
+class ProxyLoss(Loss):
+    """Compares each sample with learned class vectors of its own."""
+
+    def __init__(self, num_classes: int, dim: int):
+        super().__init__()
+        if num_classes < 2:
+            raise NearkinError(f"num_classes={num_classes}: a proxy loss needs at least 2 classes")
+        self.num_classes = num_classes
+        self.proxies = nn.Parameter(torch.empty(num_classes, dim))  # (C, D), raw
+
+    def against_proxies(self, pairs: Pairs) -> Pairs:
+        """The batch as anchors, the proxies as references."""
+        self.check(pairs)
+        classes = torch.arange(self.num_classes, device=pairs.z.device)
+        return Pairs(pairs.z, pairs.labels, references=self.proxies, reference_labels=classes)
+
+    def check(self, pairs: Pairs) -> None:
+        if pairs.z.shape[1] != self.proxies.shape[1]:
+            raise NearkinError(
+                f"embeddings have {pairs.z.shape[1]} dimensions, the proxies of {type(self).__name__} "
+                f"have {self.proxies.shape[1]}"
+            )
+        if len(pairs.labels) and not 0 <= int(pairs.labels.min()) <= int(pairs.labels.max()) < self.num_classes:
+            raise NearkinError(
+                f"labels run from {int(pairs.labels.min())} to {int(pairs.labels.max())}; "
+                f"{type(self).__name__} has num_classes={self.num_classes} (labels 0 to {self.num_classes - 1})"
+            )

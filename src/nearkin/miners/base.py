@@ -1,0 +1,34 @@
+"""What a miner is: a choice of pairs or triplets from a batch, without a graph.
+
+`gives` says which; a loss that does not accept it is refused when the objective is built. Randomness comes
+from the generator of the call, never from a state of the miner.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from nearkin.errors import NearkinError
+from nearkin.pairs import PairMasks, Pairs, Triplets
+
+
+class Miner:
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    gives: ClassVar[type]
+
+    def __call__(
+        self, embeddings: Pairs | Tensor, labels: Tensor | None = None, *, generator: Generator | None = None
+    ) -> Triplets | PairMasks:
+        with torch.no_grad():
+            return self.mine(Pairs.of(embeddings, labels).detach(), generator)
+
+    def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
+        raise NearkinError(f"{type(self).__name__} does not define mine(pairs, generator)")
+
+
+def draw(mask: Tensor, generator: Generator | None) -> Tensor:
+    """One uniformly drawn column of each row of a mask; rows without any give column 0 (mask them yourself)."""
+    noise = torch.rand(mask.shape, generator=generator, device=mask.device)
+    return noise.masked_fill_(~mask, -1).argmax(1)                                              # (B,)

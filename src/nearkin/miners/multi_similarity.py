@@ -1,0 +1,31 @@
+"""The pairs that multi-similarity keeps.
+
+    negative n of anchor i:  s_in + ε > min_{p∈P_i} s_ip
+    positive p of anchor i:  s_ip - ε < max_{n∈N_i} s_in
+
+Both tests read the unfiltered sets. An anchor left without positives or without negatives is dropped whole.
+Wang et al. 2019 (CVPR), ε = 0.1.
+"""
+
+import torch
+from torch import Generator
+
+from nearkin.miners.base import Miner
+from nearkin.pairs import PairMasks, Pairs
+from nearkin.registry import MINERS
+
+
+@MINERS.register("multi_similarity")
+class MultiSimilarity(Miner):
+    gives = PairMasks
+
+    def __init__(self, *, epsilon: float = 0.1):
+        self.epsilon = epsilon
+
+    def mine(self, pairs: Pairs, generator: Generator | None) -> PairMasks:
+        furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)        # (B, 1)
+        nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
+        positive = pairs.positive & (pairs.s - self.epsilon < nearest)                          # (B, M)
+        negative = pairs.negative & (pairs.s + self.epsilon > furthest)                         # (B, M)
+        whole = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)                   # (B, 1)
+        return PairMasks(positive & whole, negative & whole)

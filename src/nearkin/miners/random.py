@@ -1,0 +1,49 @@
+"""Random triplets: as many as there are anchors, drawn uniformly from all triplets of the batch.
+
+An anchor may occur several times or never; if the batch has fewer triplets, all are taken. Roth et al. 2020.
+"""
+
+import torch
+from torch import Generator
+
+from nearkin.miners.base import Miner
+from nearkin.pairs import Pairs, Triplets
+from nearkin.registry import MINERS
+
+
+@MINERS.register("random")
+class Random(Miner):
+    gives = Triplets
+
+    def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """Triplet number t is found by arithmetic, so that the B·P·N list is never written down: anchors own
+        consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder."""
+        positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)                     # (B,)
+        ends = (positives * negatives).cumsum(0)                                                # (B,)
+        total = int(ends[-1]) if len(ends) else 0
+        chosen = _distinct(total, min(len(pairs.z), total), generator).to(ends.device)          # (T,)
+        anchor = torch.searchsorted(ends, chosen, right=True)
+        offset = chosen - (ends[anchor] - (positives * negatives)[anchor])
+        p, n = offset // negatives[anchor], offset % negatives[anchor]
+        return Triplets(anchor, _nth(pairs.positive, anchor, p), _nth(pairs.negative, anchor, n))
+
+
+def _distinct(total: int, count: int, generator: Generator | None) -> torch.Tensor:
+    """`count` different numbers below `total`, in random order, without a permutation of all of them."""
+    if total <= 4 * count:
+        return torch.randperm(total, generator=generator)[:count]
+    chosen = torch.empty(0, dtype=torch.long)
+    while len(chosen) < count:
+        drawn = torch.randint(total, (2 * count,), generator=generator)
+        _, first = torch.unique(torch.cat([chosen, drawn]), return_inverse=True)
+        order = torch.cat([chosen, drawn])
+        seen = torch.full((int(first.max()) + 1,), len(order)).scatter_reduce_(
+            0, first, torch.arange(len(order)), "amin"
+        )
+        chosen = order[seen.sort().values]                          # first occurrences, in order of drawing
+    return chosen[:count]
+
+
+def _nth(mask: torch.Tensor, row: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    """The column of the n-th True of each given row."""
+    return torch.searchsorted(mask.cumsum(1)[row], n[:, None] + 1)[:, 0]

@@ -1,0 +1,207 @@
+"""`Pairs`: B anchors against M references, the one value that every loss and miner sees.
+
+    references = the batch itself     -> ordinary pair losses
+               = batch ++ memory      -> cross-batch memory
+               = all ranks' batches   -> distributed training
+               = a loss's own proxies -> proxy and softmax losses
+
+Similarities, distances and masks are computed once, when first asked for, in at least float32; L2
+normalisation happens here and nowhere else in training.
+
+Shapes: B anchors, M references, D dimensions.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nearkin.errors import NearkinError
+
+
+@dataclass
+class Embedded:
+    """What a model returns: raw embeddings, and whatever else a method of its own needs."""
+
+    z: Tensor                                                       # (B, D)
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+class Triplets(NamedTuple):
+    """Index tuples of a miner: anchor rows, positive and negative reference columns."""
+
+    anchor: Tensor                                                  # (T,)
+    positive: Tensor                                                # (T,)
+    negative: Tensor                                                # (T,)
+
+
+class PairMasks(NamedTuple):
+    """The pairs that a miner keeps."""
+
+    positive: Tensor                                                # (B, M) bool
+    negative: Tensor                                                # (B, M) bool
+
+
+class Pairs:
+    def __init__(
+        self,
+        z: Tensor,
+        labels: Tensor,
+        *,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        own: Tensor | None = None,
+    ):
+        """`own`: for each anchor the column that is the anchor itself, so that self-pairs are excluded by
+        index; None when no reference is an anchor. Without references the batch refers to itself."""
+        self.z = _at_least_float32(z)                               # (B, D), raw
+        self.labels = labels                                        # (B,)
+        self.square = references is None
+        if references is None or reference_labels is None:
+            self.reference_z = self.z                               # (M, D), raw
+            self.reference_labels = labels                          # (M,)
+            self.own: Tensor | None = torch.arange(len(z), device=z.device)
+        else:
+            self.reference_z = _at_least_float32(references)
+            self.reference_labels = reference_labels
+            self.own = own
+
+    @classmethod
+    def of(cls, embeddings: "Pairs | Tensor", labels: Tensor | None) -> "Pairs":
+        """A checked batch from plain tensors; a `Pairs` passes through."""
+        if isinstance(embeddings, Pairs):
+            return embeddings
+        if labels is None:
+            raise NearkinError("labels are missing: call loss(embeddings, labels)")
+        if embeddings.ndim != 2:
+            raise NearkinError(f"embeddings have shape {tuple(embeddings.shape)}; a batch is (B, D)")
+        if labels.shape != embeddings.shape[:1]:
+            raise NearkinError(
+                f"{len(embeddings)} embeddings but labels of shape {tuple(labels.shape)}; one label an embedding"
+            )
+        if labels.is_floating_point() or labels.is_complex():
+            raise NearkinError(f"labels are {labels.dtype}; class labels are integers (labels.long())")
+        return cls(embeddings, labels.to(embeddings.device))
+
+    # -- geometry -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def e(self) -> Tensor:
+        """Anchors on the unit sphere."""
+        return unit(self.z)                                         # (B, D)
+
+    @cached_property
+    def reference_e(self) -> Tensor:
+        return self.e if self.square else unit(self.reference_z)    # (M, D)
+
+    @cached_property
+    def s(self) -> Tensor:
+        """Cosine similarities."""
+        return matmul(self.e, self.reference_e.T)                   # (B, M)
+
+    @cached_property
+    def d2(self) -> Tensor:
+        """Squared distances on the sphere, 2 - 2s."""
+        return (2 - 2 * self.s).clamp_min(0)                        # (B, M)
+
+    @cached_property
+    def d(self) -> Tensor:
+        return sqrt0(self.d2)                                       # (B, M)
+
+    @cached_property
+    def dot(self) -> Tensor:
+        """Inner products of the raw vectors."""
+        return matmul(self.z, self.reference_z.T)                   # (B, M)
+
+    @cached_property
+    def raw_d(self) -> Tensor:
+        """Euclidean distances of the raw vectors."""
+        square = self.z.square().sum(1)                             # (B,)
+        reference_square = square if self.square else self.reference_z.square().sum(1)
+        d2 = square[:, None] + reference_square - 2 * self.dot
+        return sqrt0(d2.clamp_min(0))                               # (B, M)
+
+    # -- who is whose kin ---------------------------------------------------------------------------------
+
+    @cached_property
+    def same(self) -> Tensor:
+        return self.labels[:, None] == self.reference_labels        # (B, M) bool, the anchor itself included
+
+    @cached_property
+    def positive(self) -> Tensor:
+        if self.own is None:
+            return self.same
+        return self.same.scatter(1, self.own[:, None], False)       # (B, M) bool
+
+    @cached_property
+    def negative(self) -> Tensor:
+        return ~self.same                                           # (B, M) bool
+
+    # -- the same geometry under other labels or fewer pairs ----------------------------------------------
+
+    def relabel(self, labels: Tensor, reference_labels: Tensor | None = None) -> "Pairs":
+        """Other labels, shared geometry (mixup: λ·L(y) + (1-λ)·L(y_π))."""
+        other = copy.copy(self)
+        for mask in ("same", "positive", "negative"):
+            other.__dict__.pop(mask, None)
+        other.labels = labels
+        other.reference_labels = labels if reference_labels is None else reference_labels
+        return other
+
+    def restrict(self, kept: PairMasks) -> "Pairs":
+        """Only the pairs that a miner keeps; never more than the labels allow."""
+        other = copy.copy(self)
+        other.__dict__["positive"] = self.positive & kept.positive
+        other.__dict__["negative"] = self.negative & kept.negative
+        return other
+
+    def detach(self) -> "Pairs":
+        """The same pairs without a graph, for miners: what is computed already is shared, not repeated."""
+        other = copy.copy(self)
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                other.__dict__[name] = value.detach()
+        return other
+
+    def zero(self) -> Tensor:
+        """A loss of nothing: 0, with a graph, so that backward works."""
+        return (self.z * 0).sum()
+
+
+def unit(z: Tensor) -> Tensor:
+    """z / ‖z‖ over the last dimension; a zero vector stays zero, with a finite gradient."""
+    norm = z.norm(dim=-1, keepdim=True)
+    return z / torch.where(norm > 0, norm, torch.ones_like(norm))
+
+
+def sqrt0(x: Tensor) -> Tensor:
+    """Exact square root with gradient 0 (not infinity) at 0."""
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, torch.ones_like(x)).sqrt(), torch.zeros_like(x))
+
+
+def masked_lse(x: Tensor, mask: Tensor, dim: int, *, with_zero: bool = False) -> Tensor:
+    """log Σ exp(x) over the masked entries; `with_zero` adds a term exp(0), i.e. log(1 + Σ).
+
+    Entries outside the mask never reach exp, so that neither value nor gradient can overflow; an empty row
+    gives -inf without `with_zero` (mask it before use) and 0 with it.
+    """
+    x = x.masked_fill(~mask, -torch.inf)
+    if with_zero:
+        zero_shape = list(x.shape)
+        zero_shape[dim] = 1
+        x = torch.cat([x, x.new_zeros(zero_shape)], dim)
+    return x.logsumexp(dim)
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Full-precision product, also inside a mixed-precision region."""
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b
+
+
+def _at_least_float32(z: Tensor) -> Tensor:
+    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z

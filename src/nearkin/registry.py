@@ -1,0 +1,80 @@
+"""Name -> class. One registry a kind of part; users add their own with the same decorator.
+
+    from nearkin.registry import LOSSES
+
+    @LOSSES.register("my_loss")
+    class MyLoss(PairLoss): ...
+
+A name with a dot is an import path (`my_package.losses.MyLoss`), so that a spec can name a class that was
+never registered. Convention for every registered class: the keyword-only parameters of `__init__` are its
+hyper-parameters (they may stand in a spec); positional ones are handed over by nearkin (`num_classes`, ...).
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nearkin.errors import NearkinError, choices
+
+
+class Registry:
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._classes: dict[str, type] = {}
+
+    def register(self, name: str, *, version: int = 1) -> Callable[[type], type]:
+        """Class decorator. Raise `version` when the same settings begin to mean another result: old runs of
+        that part are then no longer taken for new ones."""
+
+        def add(cls: type) -> type:
+            known = self._classes.get(name)
+            if known is not None and known.__qualname__ != cls.__qualname__:
+                raise NearkinError(f"{self.kind} {name!r} is already registered by {known.__module__}.{known.__qualname__}")
+            cls.name = name  # type: ignore[attr-defined]
+            cls.version = version  # type: ignore[attr-defined]
+            self._classes[name] = cls
+            return cls
+
+        return add
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._classes:
+            return self._classes[name]
+        if "." in name:
+            return self._import(name)
+        raise NearkinError(f"unknown {self.kind} {name!r}: {choices(name, self._classes)}")
+
+    def _import(self, path: str) -> type:
+        here = str(Path.cwd())
+        if here not in sys.path:  # a console script does not see the folder it is called in
+            sys.path.append(here)
+        module, _, attribute = path.rpartition(".")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise NearkinError(f"{self.kind} {path!r} cannot be imported: {error}") from error
+
+    def names(self) -> list[str]:
+        return sorted(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+
+def hyperparameters(cls: Any) -> dict[str, inspect.Parameter]:
+    """The keyword-only parameters of a class: what a spec may set."""
+    parameters = inspect.signature(cls, eval_str=True).parameters.values()
+    return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+LOSSES = Registry("loss")
+MINERS = Registry("miner")
+REGULARISERS = Registry("regulariser")
+SAMPLERS = Registry("sampler")
+BACKBONES = Registry("backbone")
+DATASETS = Registry("data set")
+PROTOCOLS = Registry("protocol")
+METRICS = Registry("metric")
