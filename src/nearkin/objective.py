@@ -21,8 +21,8 @@ class Objective(nn.Module):
         if miner is not None and miner.gives not in loss.accepts:
             fits = [m for m in MINERS.names() if MINERS[m].gives in loss.accepts]
             raise NearkinError(
-                f"miner {type(miner).__name__} gives {miner.gives.__name__}, which {type(loss).__name__} does not take; "
-                f"miners that fit: {', '.join(fits) or 'none (it uses all samples)'}"
+                f"miner {type(miner).__name__} gives {miner.gives.__name__}, which {type(loss).__name__} "
+                f"does not take; miners that fit: {', '.join(fits) or 'none (it uses all samples)'}"
             )
         self.loss = loss
         self.miner = miner

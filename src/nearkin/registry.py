@@ -32,7 +32,8 @@ class Registry:
         def add(cls: type) -> type:
             known = self._classes.get(name)
             if known is not None and known.__qualname__ != cls.__qualname__:
-                raise NearkinError(f"{self.kind} {name!r} is already registered by {known.__module__}.{known.__qualname__}")
+                where = f"{known.__module__}.{known.__qualname__}"
+                raise NearkinError(f"{self.kind} {name!r} is already registered by {where}")
             cls.name = name  # type: ignore[attr-defined]
             cls.version = version  # type: ignore[attr-defined]
             self._classes[name] = cls

@@ -48,13 +48,13 @@ class Loss(nn.Module):
 class PairLoss(Loss):
     """Reads the masks of `Pairs`."""
 
-    accepts = (PairMasks,)
+    accepts: ClassVar[tuple[type, ...]] = (PairMasks,)
 
 
 class TripletLoss(Loss):
     """Sums over triplets: those of a miner, or all of the batch."""
 
-    accepts = (Triplets,)
+    accepts: ClassVar[tuple[type, ...]] = (Triplets,)
 
 
 class ProxyLoss(Loss):

@@ -5,6 +5,8 @@
 Hadsell, Chopra, LeCun 2006 (CVPR); m₊ = 0, γ = 1 as in Roth et al. 2020 (eq. 1).
 """
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from nearkin.losses.base import PairLoss
@@ -17,7 +19,7 @@ class Contrastive(PairLoss):
     """With triplets (a, p, n): two means over the triplets. Without: all pairs of the batch, each side
     averaged over its non-zero terms. A side without pairs contributes 0."""
 
-    accepts = (PairMasks, Triplets)
+    accepts: ClassVar[tuple[type, ...]] = (PairMasks, Triplets)
 
     def __init__(self, *, pos_margin: float = 0.0, neg_margin: float = 1.0):
         super().__init__()

@@ -9,7 +9,7 @@ a pair left: all B without a miner (an anchor without positives still repels its
 from torch import Tensor
 
 from nearkin.losses.base import PairLoss
-from nearkin.pairs import Pairs, masked_lse
+from nearkin.pairs import Pairs, Triplets, masked_lse
 from nearkin.registry import LOSSES
 
 
@@ -21,7 +21,7 @@ class MultiSimilarity(PairLoss):
         self.beta = beta
         self.base = base
 
-    def compute(self, pairs: Pairs, triplets: None = None) -> Tensor:
+    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
         shifted = pairs.s - self.base                                                           # (B, M)
         attract = masked_lse(-self.alpha * shifted, pairs.positive, 1, with_zero=True)          # (B,)
         repel = masked_lse(self.beta * shifted, pairs.negative, 1, with_zero=True)              # (B,)

@@ -9,7 +9,7 @@ with C⁺ the classes of the batch. Kim et al. 2020 (CVPR): α = 32, δ = 0.1, p
 from torch import Tensor, nn
 
 from nearkin.losses.base import ProxyLoss
-from nearkin.pairs import Pairs, masked_lse
+from nearkin.pairs import Pairs, Triplets, masked_lse
 from nearkin.registry import LOSSES
 
 
@@ -23,7 +23,7 @@ class ProxyAnchor(ProxyLoss):
         self.delta = delta
         nn.init.kaiming_normal_(self.proxies, mode="fan_out")
 
-    def compute(self, pairs: Pairs, triplets: None = None) -> Tensor:
+    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
         proxies = self.against_proxies(pairs)
         s, own = proxies.s, proxies.positive                                                    # (B, C)
         attract = masked_lse(-self.alpha * (s - self.delta), own, 0, with_zero=True)            # (C,)

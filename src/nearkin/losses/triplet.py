@@ -38,8 +38,7 @@ class Triplet(TripletLoss):
             total, count, active = all_triplets(d, pairs.positive, pairs.negative, self.margin)
         else:
             terms = (d[triplets.anchor, triplets.positive] - d[triplets.anchor, triplets.negative] + self.margin).relu()
-            total, count, active = terms.sum(), len(terms), (terms > 0).sum()
-        count = torch.as_tensor(count, device=d.device)
+            total, count, active = terms.sum(), d.new_tensor(len(terms)), (terms > 0).sum()
         self.active = active / count.clamp_min(1)
         divisor = count if self.reduction == "mean" else active
         return pairs.zero() + total / divisor.clamp_min(1)
