@@ -1,0 +1,127 @@
+"""`Model`: pixels -> backbone -> pooling -> head -> raw embedding, with a frozen front and a trained back.
+
+    front(images)   normalisation, then the stages up to and including the cut: frozen, in eval mode, no graph
+    back(x)         the remaining stages, pooling, head, normalisation of the output
+    forward(images) = back(front(images))
+
+The cut is `none` (the front only normalises), a stage, or `all` (the front ends after pooling, the head alone
+trains). L2 normalisation is not the model's business (see `Pairs`).
+
+Shapes: B images, C channels, h x w the last map, D dimensions.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from nearkin.errors import NearkinError, choices
+from nearkin.models.backbone import Backbone, InputRecord
+from nearkin.pairs import Embedded
+
+POOLS = ("avg", "max", "both")
+HEADS = ("linear", "none")
+NORMS = ("none", "layer")
+
+
+class Model(nn.Module):
+    def __init__(
+        self,
+        backbone: Backbone,
+        *,
+        pool: str = "avg",
+        head: str = "linear",
+        dim: int = 128,
+        norm: str = "none",
+        freeze_bn: bool = False,
+        cut: str = "none",
+        pretrained: bool = False,
+    ):
+        super().__init__()
+        for what, value, known in (("pool", pool, POOLS), ("head", head, HEADS), ("norm", norm, NORMS)):
+            if value not in known:
+                raise NearkinError(f"model.{what}={value!r}: {choices(str(value), known)}")
+        if cut not in (*backbone.stages, "none", "all"):
+            raise NearkinError(f"model.cut={cut!r}: choices: none, {', '.join(backbone.stages)}, all")
+        if head == "linear" and dim < 1:
+            raise NearkinError(f"model.dim={dim}: an embedding has at least 1 dimension")
+        self.backbone = backbone
+        self.pool = pool
+        self.head = linear_head(backbone.features, dim) if head == "linear" else nn.Identity()
+        self.dim = dim if head == "linear" else backbone.features
+        self.norm = nn.LayerNorm(self.dim, elementwise_affine=False) if norm == "layer" else nn.Identity()
+        self.freeze_bn = freeze_bn
+        self.cut = cut
+        self.pretrained = pretrained
+        last = {"none": 0, "all": len(backbone.stages)}.get(cut)
+        last = backbone.stages.index(cut) + 1 if last is None else last
+        self.frozen_stages, self.trained_stages = backbone.stages[:last], backbone.stages[last:]
+        for module in self.stage_modules(self.frozen_stages):
+            module.requires_grad_(False)
+        self.train()
+
+    def front(self, images: Tensor) -> Tensor:
+        """uint8 RGB images (B, 3, H, W) -> what the back takes."""
+        with torch.no_grad():
+            x = self.record.normalise(images)                                               # (B, 3, H, W)
+            for stage in self.frozen_stages:
+                x = self.backbone.run_stage(stage, x)
+            return self.pooled(x) if self.cut == "all" else x                               # (B, C) or a map
+
+    def back(self, x: Tensor) -> Embedded:
+        if self.cut != "all":
+            x = x.contiguous(memory_format=torch.channels_last)
+            for stage in self.trained_stages:
+                x = self.backbone.run_stage(stage, x)
+            x = self.pooled(x)                                                              # (B, C)
+        return Embedded(self.norm(self.head(x)))                                            # (B, D)
+
+    def forward(self, images: Tensor) -> Embedded:
+        return self.back(self.front(images))
+
+    def pooled(self, x: Tensor) -> Tensor:
+        """Average, maximum or their sum (both: the ProxyAnchor and HIST codes) over the last map."""
+        pooled = {
+            "avg": lambda: F.adaptive_avg_pool2d(x, 1),
+            "max": lambda: F.adaptive_max_pool2d(x, 1),
+            "both": lambda: F.adaptive_avg_pool2d(x, 1) + F.adaptive_max_pool2d(x, 1),
+        }[self.pool]()                                                                      # (B, C, 1, 1)
+        return pooled.flatten(1)                                                            # (B, C)
+
+    def train(self, mode: bool = True) -> "Model":
+        """The front never leaves eval mode. With `freeze_bn` neither does any BatchNorm: its statistics stay,
+        its γ and β train."""
+        super().train(mode)
+        for module in self.stage_modules(self.frozen_stages):
+            module.eval()
+        if self.freeze_bn:
+            for module in self.backbone.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
+
+    def trainable_groups(self) -> list[dict[str, Any]]:
+        """Parameters by name; `new`: drawn at random, so that a warm-up may train them alone first."""
+        backbone = [p for m in self.stage_modules(self.trained_stages) for p in m.parameters()]
+        groups = [
+            {"name": "backbone", "params": backbone, "new": not self.pretrained},
+            {"name": "head", "params": list(self.head.parameters()), "new": True},
+        ]
+        return [group for group in groups if group["params"]]
+
+    def stage_modules(self, stages: tuple[str, ...]) -> list[nn.Module]:
+        return [module for stage in stages for module in self.backbone.stage_modules(stage)]
+
+    @property
+    def record(self) -> InputRecord:
+        return self.backbone.record
+
+
+def linear_head(features: int, dim: int) -> nn.Linear:
+    """One layer, kaiming-normal (fan out) with zero bias, as in the ProxyAnchor code and its descendants."""
+    head = nn.Linear(features, dim)
+    nn.init.kaiming_normal_(head.weight, mode="fan_out")
+    nn.init.zeros_(head.bias)
+    return head
