@@ -1,39 +1,127 @@
-"""`Objective` = loss + miner: the one module that the trainer optimises and saves beside the model.
+"""`Objective` = loss + miner + regularisers: the one module that the trainer optimises and saves beside the model.
 
 Proxies, class weights and β are its parameters, so they can never be forgotten by the optimiser or the
 checkpoint.
 """
 
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Generator, Tensor, nn
 
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
+from nearkin.losses.foreign import ForeignLoss
 from nearkin.miners import Miner
+from nearkin.miners.foreign import ForeignMiner
 from nearkin.pairs import Embedded, Pairs
-from nearkin.registry import MINERS
+from nearkin.registry import LOSSES, MINERS, REGULARISERS
+from nearkin.regularisers import Mix, Mixup, Regulariser
 
 
 class Objective(nn.Module):
-    def __init__(self, loss: Loss, miner: Miner | None = None):
+    def __init__(self, loss: Loss, miner: Miner | None = None, regularisers: Sequence[Regulariser] = ()):
         super().__init__()
         if miner is not None and miner.gives not in loss.accepts:
             fits = [m for m in MINERS.names() if MINERS[m].gives in loss.accepts]
             raise NearkinError(
                 f"miner {type(miner).__name__} gives {miner.gives.__name__}, which {type(loss).__name__} "
-                f"does not take; miners that fit: {', '.join(fits) or 'none (it uses all samples)'}"
+                f"does not take; miners that fit: {', '.join(fits) or 'none (it needs none)'}"
             )
+        for regulariser in regularisers:
+            if regulariser.needs is not None and (miner is None or miner.gives is not regulariser.needs):
+                fits = [m for m in MINERS.names() if MINERS[m].gives is regulariser.needs]
+                given = "no miner" if miner is None else f"miner {type(miner).__name__}"
+                raise NearkinError(
+                    f"regulariser {type(regulariser).__name__} changes the {regulariser.needs.__name__} of a miner; "
+                    f"{given} was set; miners that fit: {', '.join(fits)}"
+                )
+        if sum(isinstance(r, Mixup) for r in regularisers) > 1:
+            raise NearkinError("mixup was given twice; one mixes the batch")
         self.loss = loss
-        self.miner = miner
+        self.miner = miner.for_loss(loss) if miner is not None else None
+        self.regularisers = tuple(regularisers)
 
-    def forward(self, embedded: Embedded | Tensor, labels: Tensor, generator: Generator | None = None) -> Tensor:
-        z = embedded.z if isinstance(embedded, Embedded) else embedded
-        pairs = Pairs.of(z, labels)
-        tuples = self.miner(pairs, generator=generator) if self.miner is not None else None
-        return self.loss(pairs, None, tuples)
+    def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix | None:
+        """What the network shall mix in this batch (see regularisers/mixup.py); None without mixup."""
+        for regulariser in self.regularisers:
+            if isinstance(regulariser, Mixup):
+                return regulariser.mix(batch, stages, generator)
+        return None
+
+    def forward(
+        self, embedded: Embedded | Pairs | Tensor, labels: Tensor, generator: Generator | None = None
+    ) -> Tensor:
+        mix = None
+        if isinstance(embedded, Embedded):
+            mix = embedded.extras.get("mix")
+            embedded = embedded.z
+        pairs = Pairs.of(embedded, labels)
+        value = self._loss(pairs, generator)
+        if mix is not None:
+            other = self._loss(pairs.relabel(labels[mix.order]), generator)
+            value = mix.weight * value + (1 - mix.weight) * other
+        for regulariser in self.regularisers:
+            penalty = regulariser.penalty(pairs)
+            if penalty is not None:
+                value = value + penalty
+        return value
+
+    def _loss(self, pairs: Pairs, generator: Generator | None) -> Tensor:
+        tuples = None
+        if self.miner is not None:
+            tuples = self.miner(pairs, generator=generator)
+            for regulariser in self.regularisers:
+                tuples = regulariser.change(tuples, pairs, generator)
+        return self.loss(pairs, None, tuples, generator=generator)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Groups of the objective's own parameters; `lr_factor` multiplies the base learning rate."""
         parameters = [p for p in self.parameters() if p.requires_grad]
         return [{"name": "loss", "params": parameters, "lr_factor": self.loss.lr_factor}] if parameters else []
+
+
+def build_objective(
+    *,
+    loss: tuple[str, dict[str, Any]],
+    miner: tuple[str, dict[str, Any]] | None = None,
+    regularisers: Sequence[tuple[str, dict[str, Any]]] = (),
+    num_classes: int,
+    dim: int,
+) -> Objective:
+    """An objective from names (registered, or import paths: also of another library's losses and miners) and their
+    hyper-parameters. The number of training classes and the embedding's width are handed over where wanted."""
+    given = {"num_classes": num_classes, "dim": dim, "embedding_size": dim}
+    built_loss = as_loss(LOSSES[loss[0]], given, loss[1])
+    built_miner = as_miner(MINERS[miner[0]], given, miner[1]) if miner is not None else None
+    built = [_construct(REGULARISERS[name], given, settings) for name, settings in regularisers]
+    return Objective(built_loss, built_miner, built)
+
+
+def as_loss(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Loss:
+    built = _construct(cls, given, settings)
+    return built if isinstance(built, Loss) else ForeignLoss(built)
+
+
+def as_miner(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Miner:
+    built = _construct(cls, given, settings)
+    return built if isinstance(built, Miner) else ForeignMiner(built, dim=given["dim"])
+
+
+def _construct(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """cls(**settings), with what nearkin hands over: positional parameters of our classes, and of foreign ones those
+    that have no default (a foreign default is its author's choice)."""
+    ours = isinstance(cls, type) and issubclass(cls, Loss | Miner | Regulariser)
+    parameters = inspect.signature(cls).parameters.values()
+    wanted = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and (ours or p.default is p.empty)]
+    handed = {name: given[name] for name in wanted if name in given and name not in settings}
+    if ours:
+        known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        for name in settings:
+            if name not in known:
+                raise NearkinError(f"{cls.__name__} has no {name!r}; it has: {', '.join(known) or 'no settings'}")
+    try:
+        return cls(**handed, **settings)
+    except TypeError as error:
+        raise NearkinError(f"{cls.__name__} cannot be built with {settings}: {error}") from error

@@ -177,6 +177,12 @@ def unit(z: Tensor) -> Tensor:
     return z / torch.where(norm > 0, norm, torch.ones_like(norm))
 
 
+def mean_norm(z: Tensor, power: int = 1) -> Tensor:
+    """Mean of ‖z‖ or ‖z‖² over the rows; 0 for no rows."""
+    square = z.square().sum(1)
+    return (square if power == 2 else sqrt0(square)).sum() / max(1, len(z))
+
+
 def sqrt0(x: Tensor) -> Tensor:
     """Exact square root with gradient 0 (not infinity) at 0."""
     positive = x > 0

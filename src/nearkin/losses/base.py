@@ -5,10 +5,10 @@ sums over index triplets), both, or nothing (proxy losses). A miner that gives s
 the objective is built.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from nearkin.errors import NearkinError
 from nearkin.pairs import PairMasks, Pairs, Triplets
@@ -26,9 +26,12 @@ class Loss(nn.Module):
         self,
         embeddings: Pairs | Tensor,
         labels: Tensor | None = None,
-        tuples: Triplets | PairMasks | None = None,
+        tuples: Any = None,
+        *,
+        generator: Generator | None = None,
     ) -> Tensor:
         pairs = Pairs.of(embeddings, labels)
+        tuples = self.draw(pairs, tuples, generator)
         if tuples is None:
             return self.compute(pairs)
         if not isinstance(tuples, self.accepts):
@@ -38,7 +41,11 @@ class Loss(nn.Module):
             return self.compute(pairs.restrict(tuples))
         return self.compute(pairs, tuples)
 
-    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+    def draw(self, pairs: Pairs, tuples: Any, generator: Generator | None) -> Any:
+        """What the loss picks at random itself (N-pair's positives): all chance is here, none in `compute`."""
+        return tuples
+
+    def compute(self, pairs: Pairs, triplets: Any = None) -> Tensor:
         raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
 
     def extra_repr(self) -> str:

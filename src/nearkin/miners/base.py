@@ -4,7 +4,8 @@
 from the generator of the call, never from a state of the miner.
 """
 
-from typing import ClassVar
+import copy
+from typing import Any, ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -23,6 +24,16 @@ class Miner:
     ) -> Triplets | PairMasks:
         with torch.no_grad():
             return self.mine(Pairs.of(embeddings, labels).detach(), generator)
+
+    def for_loss(self, loss: Any) -> "Miner":
+        """This miner beside a loss: a margin that was not set (None) is the loss's."""
+        if getattr(self, "margin", 0.0) is not None:
+            return self
+        if getattr(loss, "margin", None) is None:
+            raise NearkinError(f"{type(self).__name__}(margin=None): {type(loss).__name__} has no margin to share; set one")
+        other = copy.copy(self)
+        other.margin = loss.margin                                  # type: ignore[attr-defined]
+        return other
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
         raise NearkinError(f"{type(self).__name__} does not define mine(pairs, generator)")

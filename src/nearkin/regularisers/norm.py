@@ -1,0 +1,25 @@
+"""Penalty on the norm of the raw embeddings.
+
+    ν · mean_i ‖z_i‖^power
+
+ν = 0.005 and the plain norm as in the code of Roth et al. 2020 (their equations 3 to 5 print the square: power=2).
+"""
+
+from torch import Tensor
+
+from nearkin.checks import at_least, one_of
+from nearkin.pairs import Pairs, mean_norm
+from nearkin.registry import REGULARISERS
+from nearkin.regularisers.base import Regulariser
+
+
+@REGULARISERS.register("norm")
+class Norm(Regulariser):
+    def __init__(self, *, nu: float = 0.005, power: int = 1):
+        at_least(0, nu=nu)
+        one_of("1", "2", power=str(power))
+        self.nu = nu
+        self.power = power
+
+    def penalty(self, pairs: Pairs) -> Tensor:
+        return self.nu * mean_norm(pairs.z, self.power)
