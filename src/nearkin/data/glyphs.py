@@ -1,0 +1,156 @@
+"""`glyphs`: the embedded data set. 200 characters in 16 faces, drawn on the spot, no download.
+
+Each image is drawn at twice its size and reduced: a character in a random face and size, rotated and sheared,
+in a random ink on a random ground with a linear ramp of light and Gaussian noise. All that was drawn by lot is a
+column. The first half of the classes trains, the last half tests.
+
+    level      ink        ground       size of 64   rotation   shear   ramp   noise σ
+    default    0-110      150-255      38-54        ±15°       ±0.2    ±30    0-15       dark on light
+    hard       0-255      0-255        the same                                          free colours on both sides
+
+Colours are uniform per channel. At level hard, ink and ground differ by at least 40 in the mean over channels: less
+cannot be read.
+"""
+
+import colorsys
+import json
+import math
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import PIL
+from PIL import Image, features
+
+from nearkin.data.alphabet import CHARACTERS, FACES, font_file, ink
+from nearkin.data.progress import track
+from nearkin.data.storage import atomic, cache_dir
+from nearkin.data.table import Augment, Table
+from nearkin.errors import NearkinError, choices
+from nearkin.registry import DATASETS
+
+INK = {"default": (0, 110), "hard": (0, 255)}
+GROUND = {"default": (150, 255), "hard": (0, 255)}
+CONTRAST = 40
+DRAWING = 1     # raise it when the same settings begin to give other pixels
+
+
+@DATASETS.register("glyphs", version=DRAWING)
+class Glyphs:
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        level: Literal["default", "hard"] = "default",
+        classes: int = 200,
+        per_class: int = 40,
+        size: int = 32,
+        seed: int = 0,
+    ):
+        if root is not None:
+            raise NearkinError(f"root={root}: dataset=glyphs is drawn on the spot and takes no root")
+        if level not in INK:
+            raise NearkinError(f"glyphs: unknown level {level!r}: {choices(level, INK)}")
+        for name, value, low, high in (
+            ("classes", classes, 2, len(CHARACTERS)),
+            ("per_class", per_class, 1, 10_000),
+            ("size", size, 8, 512),
+            ("seed", seed, 0, 2**32 - 1),
+        ):
+            if not low <= value <= high:
+                raise NearkinError(f"glyphs: {name}={value} is not between {low} and {high}")
+        self.level, self.classes, self.per_class, self.size, self.seed = level, classes, per_class, size, seed
+
+    def load(self) -> Table:
+        file = cache_dir() / "glyphs" / f"{self._key()}.npz"
+        try:
+            with np.load(file) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):     # absent or damaged: draw it
+            arrays = self.draw()
+            with atomic(file, needs=arrays["images"].nbytes) as scratch:
+                np.savez(scratch / file.name, **arrays)  # type: ignore[arg-type]
+        labels = np.repeat(np.arange(self.classes), self.per_class)     # (N,)
+        split = np.where(labels < self.classes // 2, "train", "test")
+        return Table(
+            labels=labels,
+            classes=tuple(CHARACTERS[: self.classes]),
+            images=arrays.pop("images"),
+            columns={"split": split, **arrays},
+            augment=Augment(crop_scale=None, flip=False),               # b/d, p/q
+            name="glyphs",
+        )
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """`images` (N, size, size, 3) and the factors, class by class. A class has a generator of its own and
+        an image its turn in it, so that asking for more classes or images changes none of the first."""
+        images, factors = [], []
+        for c in track(range(self.classes), "Drawing glyphs", self.classes):
+            rng = np.random.default_rng((self.seed, c))
+            for _ in range(self.per_class):
+                image, drawn = draw(CHARACTERS[c], self.level, self.size, rng)
+                images.append(image)
+                factors.append(drawn)
+        return {"images": np.stack(images)} | {k: np.array([f[k] for f in factors]) for k in factors[0]}
+
+    def _key(self) -> str:
+        settings = [self.level, self.classes, self.per_class, self.size, self.seed]
+        fonts = [font_file(face).stat().st_size for face in FACES]
+        versions = [PIL.__version__, features.version("freetype2"), np.__version__, DRAWING]
+        return sha256(json.dumps([settings, fonts, versions]).encode()).hexdigest()[:16]
+
+
+def draw(character: str, level: str, size: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, Any]]:
+    """One image (size, size, 3) uint8 and the factors it was made of."""
+    face = FACES[rng.integers(len(FACES))]
+    points = int(rng.integers(38, 55))                                  # at a canvas of 64
+    rotation, shear = float(rng.uniform(-15, 15)), float(rng.uniform(-0.2, 0.2))
+    foreground, background = _colours(level, rng)
+    ramp, direction = float(rng.uniform(0, 30)), float(rng.uniform(0, 2 * math.pi))
+    noise = float(rng.uniform(0, 15))
+
+    alpha = _shape(character, face, points, rotation, shear, size)[..., None]               # (S, S, 1) in 0..1
+    pixels = background + alpha * (foreground - background)                                 # (S, S, 3)
+    axis = np.linspace(-1, 1, size)
+    slope = (math.cos(direction) * axis + math.sin(direction) * axis[:, None]) / math.sqrt(2)
+    pixels += ramp * slope[..., None] + noise * rng.standard_normal(pixels.shape)
+    return pixels.round().clip(0, 255).astype(np.uint8), {
+        "face": face.file,
+        "family": face.family,
+        "weight": face.weight,
+        "slant": face.slant,
+        "size": points,
+        "rotation": rotation,
+        "shear": shear,
+        "foreground_hue": _hue(foreground),
+        "background_hue": _hue(background),
+        "ramp": ramp,
+        "noise": noise,
+    }
+
+
+def _colours(level: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    while True:
+        foreground = rng.integers(INK[level][0], INK[level][1] + 1, 3).astype(float)
+        background = rng.integers(GROUND[level][0], GROUND[level][1] + 1, 3).astype(float)
+        if np.abs(foreground - background).mean() >= CONTRAST:
+            return foreground, background
+
+
+def _shape(character: str, face: Any, points: int, rotation: float, shear: float, size: int) -> np.ndarray:
+    """The ink of the character, transformed: output pixel -> input pixel about the middle, R(-φ) · [1 k; 0 1]."""
+    canvas = 2 * size
+    middle = (canvas - 1) / 2
+    cos, sin = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
+    matrix = np.array([[cos, -sin], [sin, cos]]) @ np.array([[1, shear], [0, 1]])
+    offset = middle - matrix @ (middle, middle)
+    mask = ink(character, face, round(points * canvas / 64), canvas)
+    coefficients = (*matrix[0], offset[0], *matrix[1], offset[1])
+    mask = mask.transform(mask.size, Image.Transform.AFFINE, coefficients, Image.Resampling.BILINEAR)
+    return np.asarray(mask.reduce(2), np.float64) / 255
+
+
+def _hue(colour: np.ndarray) -> float:
+    return colorsys.rgb_to_hsv(*colour / 255)[0]

@@ -1,0 +1,62 @@
+"""Where derived data are kept, and how they get there: whole, or not at all."""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nearkin.errors import NearkinError
+
+
+def cache_dir() -> Path:
+    """$NEARKIN_CACHE, else $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin. All in it can be made again."""
+    own = os.environ.get("NEARKIN_CACHE")
+    if own:
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "nearkin"
+
+
+@contextmanager
+def atomic(path: Path, *, needs: int | None = None) -> Iterator[Path]:
+    """A scratch folder beside `path`. Leave in it a file or folder named like `path`: it takes that place at
+    the end, in one step. After any failure, Ctrl-C included, the scratch folder is gone.
+
+    When another process has put the same thing there in the meantime, theirs stays: equal keys mean equal content.
+    """
+    scratch = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        yield scratch
+        try:
+            os.replace(scratch / path.name, path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    except OSError as error:
+        raise _explained(error, path, needs) from error
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _explained(error: OSError, path: Path, needs: int | None) -> Exception:
+    where = f"{path.parent} (another place: NEARKIN_CACHE=DIR)"
+    size = f"; {human(needs)} needed" if needs is not None else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NearkinError(f"the disk is full: cannot write {path.name}{size} in {where}")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        return NearkinError(f"cannot write {path.name} in {where}: {error.strerror}")
+    return error
+
+
+def human(size: float) -> str:
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.3g} {units[0]}"

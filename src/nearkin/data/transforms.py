@@ -1,0 +1,91 @@
+"""Crops, restated: where to cut (batched, from one draw of random numbers) and how to resize.
+
+    random resized crop   area ~ U(scale)·HW, log ratio ~ U(log ratio), place uniform; up to ten tries, then the
+                          largest central crop of an allowed ratio (Szegedy et al. 2015, as torchvision draws it)
+    centre crop           the shorter side enlarged to the wanted size when it is smaller, then the middle square
+
+A box is (left, top, width, height) in pixels. Resizing is bilinear with antialiasing (Pillow).
+"""
+
+import math
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Generator
+
+from nearkin.data.table import Augment
+
+TRIES = 10
+DRAWS = 2 * TRIES + 3                                       # numbers an image: area and ratio a try, place, flip
+
+
+def draw_crops(
+    heights: np.ndarray, widths: np.ndarray, augment: Augment, generator: Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes (B, 4) and flips (B,) of a batch of images (B,) high and wide. All numbers of the batch are drawn at
+    once, the same count whatever comes out, so that neither threads nor other images change an image's crop."""
+    u = torch.rand(len(heights), DRAWS, generator=generator, dtype=torch.float64).numpy()           # (B, 23)
+    flips = (u[:, -1] < 0.5) & augment.flip
+    if augment.crop_scale is None:
+        whole = np.stack([np.zeros_like(widths), np.zeros_like(heights), widths, heights], 1)
+        return whole, flips
+    return random_resized_boxes(heights, widths, augment.crop_scale, augment.crop_ratio, u[:, :-1]), flips
+
+
+def random_resized_boxes(
+    heights: np.ndarray, widths: np.ndarray, scale: tuple[float, float], ratio: tuple[float, float], u: np.ndarray
+) -> np.ndarray:
+    """`u` (B, 22): ten areas, ten ratios, left, top, uniform in [0, 1)."""
+    rows = np.arange(len(heights))
+    area = (heights * widths)[:, None] * (scale[0] + (scale[1] - scale[0]) * u[:, :TRIES])          # (B, 10)
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    aspect = np.exp(low + (high - low) * u[:, TRIES : 2 * TRIES])                                   # (B, 10)
+    w = np.rint(np.sqrt(area * aspect)).astype(np.int64)
+    h = np.rint(np.sqrt(area / aspect)).astype(np.int64)
+    fits = (w > 0) & (w <= widths[:, None]) & (h > 0) & (h <= heights[:, None])
+    first = fits.argmax(1)                                                                          # (B,)
+    w, h = w[rows, first], h[rows, first]
+
+    # floor(u · choices) lies in 0 .. choices - 1, because u < 1
+    left = np.floor(u[:, -2] * (widths - w + 1)).astype(np.int64)
+    top = np.floor(u[:, -1] * (heights - h + 1)).astype(np.int64)
+    boxes = np.stack([left, top, w, h], 1)                                                          # (B, 4)
+    for i in np.flatnonzero(~fits.any(1)):
+        boxes[i] = _central_box(int(heights[i]), int(widths[i]), ratio)
+    return boxes
+
+
+def _central_box(height: int, width: int, ratio: tuple[float, float]) -> tuple[int, int, int, int]:
+    w, h = width, height
+    if width / height < ratio[0]:
+        h = round(width / ratio[0])
+    elif width / height > ratio[1]:
+        w = round(height * ratio[1])
+    return (width - w) // 2, (height - h) // 2, w, h
+
+
+def cut(pixels: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
+    """The box of an image (H, W, 3), resized to (size, size, 3)."""
+    left, top, width, height = (int(v) for v in box)
+    part = pixels[top : top + height, left : left + width]
+    if width == height == size:
+        return part
+    return np.asarray(Image.fromarray(part).resize((size, size), Image.Resampling.BILINEAR))
+
+
+def shorter_side(pixels: np.ndarray, size: int) -> np.ndarray:
+    """The image with its shorter side at `size`, its aspect ratio kept."""
+    height, width = pixels.shape[:2]
+    if min(height, width) == size:
+        return pixels
+    factor = size / min(height, width)
+    shape = max(size, round(width * factor)), max(size, round(height * factor))
+    return np.asarray(Image.fromarray(pixels).resize(shape, Image.Resampling.BILINEAR, reducing_gap=3.0))
+
+
+def centre(pixels: np.ndarray, size: int) -> np.ndarray:
+    if min(pixels.shape[:2]) < size:
+        pixels = shorter_side(pixels, size)
+    top, left = ((side - size) // 2 for side in pixels.shape[:2])
+    return pixels[top : top + size, left : left + size]
