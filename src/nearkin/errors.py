@@ -10,7 +10,7 @@ class NearkinError(ValueError):
 
 def choices(name: str, known: Iterable[str]) -> str:
     """'did you mean margin? choices: contrastive, margin, ...': the end of every unknown-name message."""
-    known = sorted(known)
+    known = sorted(set(known))
     close = get_close_matches(name, known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{hint}choices: {', '.join(known) or 'none'}"

@@ -1,0 +1,165 @@
+"""One run, from its spec to its stored result: data, split, model, training, then the test, once.
+
+    run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
+    run.result["test"]["recall@1"]
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nearkin.data import PixelSource, Table, load_table
+from nearkin.data.cache import data_hash, decoded
+from nearkin.data.storage import atomic, cache_dir
+from nearkin.inference import embed, load_model, pick_device
+from nearkin.models import Model, build_model
+from nearkin.models.cut import FeatureSource
+from nearkin.objective import build_objective
+from nearkin.pairs import unit
+from nearkin.protocols import Split
+from nearkin.recipes import resolve
+from nearkin.retrieval import Evaluation, evaluate
+from nearkin.spec import RunSpec, make_spec
+from nearkin.store import Run, Store
+from nearkin.train import Source, fit, seed_of
+
+Watch = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Prepared:
+    """All that is decided before the first step."""
+
+    spec: RunSpec
+    table: Table
+    split: Split
+    pixels: PixelSource
+    data_hash: str
+    skipped: list[tuple[Path, str]]
+
+    @property
+    def hash(self) -> str:
+        return self.spec.hash(self.data_hash, self.split.hash())
+
+
+def prepare(spec: RunSpec) -> Prepared:
+    spec = resolve(spec)
+    data = spec.data
+    table = load_table(data.name, data.root, **data.params)
+    skipped: list[tuple[Path, str]] = []
+    if table.images is None:
+        images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
+        if images.skipped:
+            table, skipped = table.take(images.kept), images.skipped
+    else:
+        images = table  # type: ignore[assignment]
+    split = spec.protocol.cls(**spec.protocol.params).split(table)
+    pixels = PixelSource(images, size=data.size or 0, crop=data.crop or 0, augment=table.augment)
+    return Prepared(spec, table, split, pixels, data_hash(table), skipped)
+
+
+def train(
+    spec: RunSpec | Mapping[str, Any] | None = None,
+    *,
+    runs: Path | str = "runs",
+    watch: Watch = lambda entry: None,
+    **words: Any,
+) -> Run:
+    """Train, select on validation classes, test once, store. A finished run is returned as it is; an interrupted one
+    goes on where its last checkpoint was."""
+    prepared = prepare(make_spec(spec, words))
+    run = Store(runs).run(prepared.hash)
+    if run.done:
+        return run
+    with run.lock():
+        if not run.done:                            # another process may have finished it while we waited
+            _train(run, prepared, watch)
+    return run
+
+
+def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
+    spec, split, table = prepared.spec, prepared.split, prepared.table
+    began = time.time()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    device = pick_device(spec.train.device)
+    run.start(spec, data_hash=prepared.data_hash, split_hash=split.hash())
+    torch.manual_seed(seed_of(spec.train.seed, 0, 3))
+    model = build_model(**spec.model.model_dump(exclude={"views"}))
+    classes, labels = np.unique(table.labels[split.train], return_inverse=True)
+    objective = build_objective(
+        loss=(spec.loss.name, spec.loss.params),
+        miner=(spec.miner.name, spec.miner.params) if spec.miner else None,
+        regularisers=[(spec.regulariser.name, spec.regulariser.params)] if spec.regulariser else [],
+        num_classes=len(classes),
+        dim=model.dim,
+    )
+    source = make_source(prepared, model.to(device), device)
+
+    def validate(model: Model) -> dict[str, float]:
+        z = embed(model, source, split.val, device)
+        return evaluate(z, table.labels[split.val], k=(1,), metrics=["recall@1", spec.train.select]).metrics
+
+    if not run.final:
+        sampler = spec.sampler.cls(labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
+        done = fit(
+            run, spec.train, model, objective, sampler, source, split.train, labels,
+            validate=validate if len(split.val) else None, device=device, watch=watch,
+        )  # fmt: skip
+        run.write_json("final.json", {
+            "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
+            "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
+            "validation": done.validation, "seconds": round(time.time() - began, 1),
+        })  # fmt: skip
+    load_model(model, run)
+    test(run, prepared, embed(model, source, split.test.images, device))
+    (run.path / "checkpoint.pt").unlink(missing_ok=True)
+
+
+def make_source(prepared: Prepared, model: Model, device: torch.device) -> Source:
+    """Pixels, or the cached features of the frozen front."""
+    if model.cut == "none":
+        return prepared.pixels
+    return FeatureSource(
+        model, prepared.pixels, views=prepared.spec.model.views, data_hash=prepared.data_hash, cache=cache_dir(),
+        flip=prepared.table.augment.flip, device=device,
+    )  # fmt: skip
+
+
+def test(run: Run, prepared: Prepared, z: torch.Tensor) -> None:
+    """Open the test labels of a final run, measure, store."""
+    split = prepared.split
+    labels = split.test.open(run)
+    if split.test.gallery is None:
+        evaluation = evaluate(z, labels)
+    else:
+        q = len(split.test.query)
+        evaluation = evaluate(z[:q], labels[:q], gallery=(z[q:], labels[q:]))
+    with atomic(run.path / "embeddings.npz") as scratch:
+        np.savez(scratch / "embeddings.npz", embeddings=unit(z).numpy(), labels=labels, rows=split.test.images)
+    with atomic(run.path / "per_query.parquet") as scratch:
+        evaluation.write_per_query(scratch / "per_query.parquet")
+    run.write_json("result.json", summary(run, prepared, evaluation))
+
+
+def summary(run: Run, prepared: Prepared, evaluation: Evaluation) -> dict[str, Any]:
+    final = run.read_json("final.json")
+    return {
+        "hash": run.hash,
+        "rule": final["rule"],
+        "select": final["select"],
+        "epoch": final["epoch"],
+        "epochs_trained": final["epochs_trained"],
+        "seconds": final["seconds"],
+        "validation": final["validation"],
+        "test": evaluation.metrics,
+        "test_n": evaluation.n,
+        "excluded": evaluation.excluded,
+        "skipped_images": len(prepared.skipped),
+        "split": prepared.split.describe(prepared.table),
+        "data_hash": prepared.data_hash,
+    }

@@ -1,0 +1,118 @@
+"""From images to embeddings: batched embedding of a source, and a trained model on anyone's images."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from nearkin.data import Augment, PixelSource
+from nearkin.data.images import images_from, read_image, shrink
+from nearkin.errors import NearkinError
+from nearkin.models import Model, build_model
+from nearkin.pairs import unit
+from nearkin.spec import RunSpec
+from nearkin.store import Run, Store
+from nearkin.train import Source
+
+BATCH = 256
+
+
+@torch.no_grad()
+def embed(model: Model, source: Source, rows: np.ndarray, device: torch.device) -> Tensor:
+    """Raw embeddings of rows of a source, in eval mode, in batches of one fixed size: the same bits for an image
+    whatever else is embedded with it is not promised, the same bits for the same rows are."""
+    was_training = model.training
+    model.eval()
+    forward = model if model.cut == "none" else model.back
+    parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float().cpu() for i in range(0, len(rows), BATCH)]
+    model.train(was_training)
+    return torch.cat(parts) if parts else torch.empty(0, model.dim)
+
+
+class Embedder:
+    """A trained model for new images: `nearkin.load(RUN).embed(images)`."""
+
+    def __init__(self, model: Model, *, size: int, resize: int, device: torch.device):
+        self.model = model.to(device).eval()
+        self.size, self.resize, self.device = size, resize, device
+
+    @property
+    def dim(self) -> int:
+        return self.model.dim
+
+    def embed(self, images: str | Path | Iterable[str | Path | np.ndarray | Image.Image]) -> np.ndarray:
+        """L2-normalised embeddings, float32 (N, D), of paths, a folder, PIL images or uint8 RGB arrays (H, W, 3)."""
+        if isinstance(images, str | Path):
+            images = images_from(Path(images))
+        decoded = [shrink(_pixels(image), self.resize) for image in images]
+        if not decoded:
+            raise NearkinError("there are no images to embed")
+        source = PixelSource(_Loose(decoded), size=self.size, crop=self.size, augment=Augment())
+        z = []
+        with torch.no_grad():
+            for start in range(0, len(decoded), BATCH):
+                rows = np.arange(start, min(start + BATCH, len(decoded)))
+                z.append(self.model(source.test(rows).to(self.device)).z.float().cpu())
+        return unit(torch.cat(z)).numpy()                                                       # (N, D)
+
+
+class _Loose:
+    """Images of any shapes, as a `PixelSource` takes them."""
+
+    def __init__(self, images: Sequence[np.ndarray]):
+        self._images = images
+        self.shapes = np.array([image.shape[:2] for image in images])                           # (N, 2)
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self._images[index]
+
+
+def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
+    if isinstance(image, str | Path):
+        return read_image(Path(image))
+    array = np.asarray(image.convert("RGB") if isinstance(image, Image.Image) else image)
+    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
+        raise NearkinError(f"an image is uint8 RGB of shape (H, W, 3), not {array.dtype} of shape {array.shape}")
+    return array
+
+
+def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto") -> Embedder:
+    """The chosen model of a finished run, by path, hash or the beginning of its hash."""
+    found = run if isinstance(run, Run) else Store(runs).find(str(run))
+    if not found.final:
+        raise NearkinError(f"run {found.hash} is not finished; the command that began it goes on with it")
+    spec = found.spec
+    model = rebuild(spec)
+    load_model(model, found)
+    return Embedder(model, size=spec.data.size or 0, resize=spec.data.resize or 0, device=pick_device(device))
+
+
+def rebuild(spec: RunSpec) -> Model:
+    """The network of a spec; its weights are about to be loaded, so none are read from elsewhere."""
+    settings = spec.model.model_dump(exclude={"views", "weights"})
+    return build_model(**settings)
+
+
+def load_model(model: Model, run: Run) -> None:
+    state = run.load("model.pt")
+    try:
+        model.load_state_dict(state["model"])  # type: ignore[index]
+    except (KeyError, RuntimeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise NearkinError(f"{run.path}/model.pt does not fit the model of its spec: {reason}") from error
+
+
+def pick_device(name: str) -> torch.device:
+    """auto: the first of CUDA, Apple's GPU, the CPU that is there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(d for d, ok in there.items() if ok))
+    if not there[name]:
+        raise NearkinError(f"device={name} is not available here; choices: {', '.join(d for d, ok in there.items() if ok)}")
+    return torch.device(name)

@@ -1,0 +1,258 @@
+"""The training loop: plain PyTorch, read from top to bottom.
+
+All randomness of step t comes from generators seeded by (seed, t), so a checkpoint needs no random state, and a
+run that is killed and started again ends with the same bits as one that never stopped (same machine, CPU, same
+number of threads).
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from nearkin.errors import NearkinError
+from nearkin.models import Model
+from nearkin.objective import Objective
+from nearkin.pairs import unit
+from nearkin.samplers import BatchSampler
+from nearkin.spec import TrainSpec
+from nearkin.store import Run
+
+CHECKPOINT_SECONDS = 120            # between checkpoints inside an epoch; every epoch ends with one
+COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
+
+
+class Source(Protocol):
+    """Where inputs come from: pixels, or cached features behind a cut."""
+
+    def train(self, indices: np.ndarray, generator: Generator) -> Tensor: ...
+    def test(self, indices: np.ndarray) -> Tensor: ...
+
+
+@dataclass
+class Progress:
+    """What the loop has done so far: all of it goes into the checkpoint."""
+
+    epoch: int = 0                  # epochs finished
+    step: int = 0                   # steps finished, over all epochs
+    best: float = -math.inf         # best validation result
+    best_epoch: int = 0
+    validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
+
+
+class Batch(NamedTuple):
+    rows: np.ndarray                # positions in the training set
+    x: Tensor                       # input of the model
+    sampler_state: dict[str, Any]   # of the sampler after this batch
+
+
+def fit(
+    run: Run,
+    spec: TrainSpec,
+    model: Model,
+    objective: Objective,
+    sampler: BatchSampler,
+    source: Source,
+    rows: np.ndarray,                                               # (N,) rows of the training images
+    labels: np.ndarray,                                             # (N,) 0..C-1
+    *,
+    validate: Callable[[Model], dict[str, float]] | None,
+    device: torch.device,
+    watch: Callable[[dict[str, Any]], None] = lambda entry: None,
+) -> Progress:
+    """Train, checkpoint, select. The chosen weights are `model.pt` of the run afterwards."""
+    model.to(device)
+    objective.to(device)
+    optimiser = make_optimiser(spec, model, objective)
+    forward = model if model.cut == "none" else model.back          # behind a cut the source gives features
+    done = Progress()
+    sampler_state = sampler.state_dict()
+    log_size = 0
+    if (state := run.load("checkpoint.pt")) is not None:
+        try:
+            model.load_state_dict(state["model"])
+            objective.load_state_dict(state["objective"])
+            optimiser.load_state_dict(state["optimiser"])
+            done, sampler_state, log_size = Progress(**state["progress"]), state["sampler"], state["log_size"]
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
+    sampler.load_state_dict(sampler_state)
+    epochs = spec.epochs or 0
+    per_epoch = spec.batches_per_epoch or len(sampler)
+    targets = torch.as_tensor(labels, device=device)                # (N,)
+
+    def checkpoint() -> None:
+        run.save("checkpoint.pt", {
+            "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
+            "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
+        })  # fmt: skip
+
+    def save_model() -> None:
+        run.save("model.pt", {"model": model.state_dict(), "objective": objective.state_dict()})
+
+    with run.log(log_size) as log:
+        if done.step == 0:
+            save_model()                                            # epochs=0: the untrained network
+        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=2 if device.type == "cuda" else 0)
+        saved = time.monotonic()
+        for epoch in range(done.epoch, epochs):
+            if spec.patience is not None and validate is not None and epoch - done.best_epoch >= spec.patience > 0:
+                if done.best_epoch:
+                    break
+            model.train()
+            objective.train()
+            warm = epoch < spec.warmup
+            for group in optimiser.param_groups:
+                for p in group["params"]:
+                    p.requires_grad_(group["new"] or not warm)
+            for _ in range(epoch * per_epoch, (epoch + 1) * per_epoch):
+                if done.step >= (epoch + 1) * per_epoch:
+                    break                                           # resumed inside this epoch
+                began = time.perf_counter()
+                batch = next(batches)
+                for group in optimiser.param_groups:
+                    group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
+                torch.manual_seed(seed_of(spec.seed, done.step, 1))  # dropout and its like
+                with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
+                    embedded = forward(batch.x.to(device, non_blocking=True))
+                loss = objective(embedded, targets[batch.rows], _generator(spec.seed, done.step, 2, device))
+                value = loss.item()
+                if not math.isfinite(value):
+                    raise NearkinError(
+                        f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
+                        f"(now {group['lr']:g}), or set train.clip=10"
+                    )
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                if spec.clip is not None:
+                    clip(spec, [p for g in optimiser.param_groups for p in g["params"]])
+                optimiser.step()
+                done.step += 1
+                sampler_state = batch.sampler_state
+                active = objective.loss.active
+                entry = {
+                    "step": done.step, "epoch": epoch + 1, "epochs": epochs, "steps_per_epoch": per_epoch, "loss": value,
+                    "active": None if active is None else round(float(active), 4),
+                    "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
+                }  # fmt: skip
+                log.write(**entry)
+                watch(entry)
+                if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    checkpoint()
+                    saved = time.monotonic()
+            done.epoch = epoch + 1
+            entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
+            spread = mean_cosine_distance(embedded.z.detach())
+            entry["spread"] = round(spread, 4)
+            if spread < COLLAPSE:
+                entry["warning"] = (
+                    f"the embeddings have collapsed: the mean cosine distance in the batch is {spread:.4f}; "
+                    f"lower train.lr, take another miner, or a larger batch"
+                )
+            last = done.epoch == epochs
+            if validate is None:
+                done.best_epoch = done.epoch
+                save_model()
+            elif done.epoch % spec.eval_every == 0 or last:
+                entry["validation"] = validate(model)
+                score = entry["validation"].get(spec.select, math.nan)
+                if score > done.best or not done.validation:
+                    done.best, done.best_epoch, done.validation = score, done.epoch, entry["validation"]
+                    save_model()
+            log.write(**entry)
+            watch(entry)
+            checkpoint()
+            saved = time.monotonic()
+    return done
+
+
+def load_batches(
+    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int
+) -> Iterator[Batch]:
+    """An endless stream of batches. `ahead` > 0 loads in a thread while the device computes; on a CPU that
+    thread would only take the cores away."""
+
+    def load(indices: np.ndarray, step: int) -> Tensor:
+        return source.train(rows[indices], _generator(seed, step, 0, torch.device("cpu")))
+
+    def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
+        return sampler.next(), sampler.state_dict(), step
+
+    if ahead == 0:
+        while True:
+            indices, state, step_ = draw(step)
+            yield Batch(indices, load(indices, step_), state)
+            step += 1
+    waiting: deque[tuple[np.ndarray, dict[str, Any], Future[Tensor]]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+        while True:
+            while len(waiting) <= ahead:
+                indices, state, step_ = draw(step)
+                waiting.append((indices, state, pool.submit(load, indices, step_)))
+                step += 1
+            indices, state, x = waiting.popleft()
+            yield Batch(indices, x.result(), state)
+
+
+def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch.optim.Optimizer:
+    """One group each for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
+    groups = [{**g, "lr_factor": 1.0} for g in model.trainable_groups()]
+    groups += [{**g, "new": True} for g in objective.parameter_groups()]
+    if unknown := set(spec.groups) - {g["name"] for g in groups}:
+        raise NearkinError(
+            f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {', '.join(g['name'] for g in groups)}"
+        )
+    base_lr = spec.lr or 0.0
+    kind = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    settings = []
+    for group in groups:
+        own = spec.groups.get(group["name"])
+        lr = own.lr if own and own.lr is not None else base_lr * group["lr_factor"]
+        settings.append({
+            "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
+            "weight_decay": own.weight_decay if own and own.weight_decay is not None else spec.weight_decay,
+            **({} if spec.optimiser == "sgd" else {"eps": own.eps if own and own.eps is not None else spec.eps}),
+            **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
+        })  # fmt: skip
+    return kind[spec.optimiser](settings, lr=base_lr)
+
+
+def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:
+    """The factor on every learning rate after `epoch` epochs."""
+    if spec.schedule == "step":
+        return spec.gamma ** (int(epoch) // spec.step)
+    if spec.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * epoch / max(1, epochs)))
+    return 1.0
+
+
+def clip(spec: TrainSpec, parameters: list[nn.Parameter]) -> None:
+    if spec.clip_by == "value":
+        nn.utils.clip_grad_value_(parameters, spec.clip)  # type: ignore[arg-type]
+    else:
+        nn.utils.clip_grad_norm_(parameters, spec.clip)  # type: ignore[arg-type]
+
+
+def mean_cosine_distance(z: Tensor) -> float:
+    """1 - mean cosine of a batch, from the length of the mean direction: 0 when all images look alike."""
+    return 1 - float(unit(z.float()).mean(0).square().sum())
+
+
+def seed_of(seed: int, step: int, stream: int) -> int:
+    return int(np.random.SeedSequence([seed, step, stream]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _generator(seed: int, step: int, stream: int, device: torch.device) -> Generator:
+    return torch.Generator(device.type if device.type == "cuda" else "cpu").manual_seed(seed_of(seed, step, stream))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
