@@ -1,0 +1,100 @@
+"""BN-Inception (Ioffe and Szegedy 2015), with the flat parameter names of the Caffe port that
+pretrained-models.pytorch distributes, so that its ImageNet checkpoint loads.
+
+Every convolution carries a bias. Each inception block joins up to four branches of its input:
+
+    1x1 | 3x3_reduce -> 3x3 | double_3x3_reduce -> double_3x3_1 -> double_3x3_2 | pool -> pool_proj
+
+3c and 4e halve the map: no 1x1, stride 2 at the end of a branch, and the pool passes through unprojected.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nearkin.models.backbone import Backbone, InputRecord, init_convolutions
+from nearkin.registry import BACKBONES
+
+
+class Widths(NamedTuple):
+    one: int                                # 0: the block halves the map
+    three: tuple[int, int]                  # reduce, 3x3
+    double: tuple[int, int]                 # reduce, both 3x3
+    project: int
+
+
+INCEPTIONS = {
+    "inception_3a": Widths(64, (64, 64), (64, 96), 32),
+    "inception_3b": Widths(64, (64, 96), (64, 96), 64),
+    "inception_3c": Widths(0, (128, 160), (64, 96), 0),
+    "inception_4a": Widths(224, (64, 96), (96, 128), 128),
+    "inception_4b": Widths(192, (96, 128), (96, 128), 128),
+    "inception_4c": Widths(160, (128, 160), (128, 160), 128),
+    "inception_4d": Widths(96, (128, 192), (160, 192), 128),
+    "inception_4e": Widths(0, (128, 192), (192, 256), 0),
+    "inception_5a": Widths(352, (192, 320), (160, 224), 128),
+    "inception_5b": Widths(352, (192, 320), (192, 224), 128),
+}
+
+
+@BACKBONES.register("bn_inception")
+class BNInception(Backbone):
+    record = InputRecord(mean=(104.0, 117.0, 128.0), std=(1.0, 1.0, 1.0), scale=1.0, bgr=True)
+    features = 1024
+    stages = ("stem", *INCEPTIONS)
+
+    def __init__(self, classifier: bool = False):
+        super().__init__()
+        self.add_conv("conv1_7x7_s2", 3, 64, 7, stride=2)
+        self.add_conv("conv2_3x3_reduce", 64, 64, 1)
+        self.add_conv("conv2_3x3", 64, 192, 3)
+        inputs = 192
+        for name, (one, three, double, project) in INCEPTIONS.items():
+            stride = 1 if one else 2
+            if one:
+                self.add_conv(f"{name}_1x1", inputs, one, 1)
+            self.add_conv(f"{name}_3x3_reduce", inputs, three[0], 1)
+            self.add_conv(f"{name}_3x3", *three, 3, stride=stride)
+            self.add_conv(f"{name}_double_3x3_reduce", inputs, double[0], 1)
+            self.add_conv(f"{name}_double_3x3_1", *double, 3)
+            self.add_conv(f"{name}_double_3x3_2", double[1], double[1], 3, stride=stride)
+            if project:
+                self.add_conv(f"{name}_pool_proj", inputs, project, 1)
+            inputs = one + three[1] + double[1] + (project or inputs)
+        if classifier:
+            self.last_linear = nn.Linear(self.features, 1000)
+        init_convolutions(self)
+
+    def add_conv(self, name: str, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        self.add_module(name, nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2))
+        # The port sets momentum 0.9, Caffe's share of the old value, which torch reads as the share of the new
+        # one; 0.1 is what was meant.
+        self.add_module(f"{name}_bn", nn.BatchNorm2d(outputs, momentum=0.1))
+
+    def conv(self, name: str, x: Tensor) -> Tensor:
+        return F.relu(getattr(self, f"{name}_bn")(getattr(self, name)(x)), inplace=True)
+
+    def stage_modules(self, name: str) -> list[nn.Module]:
+        prefixes = ("conv1_", "conv2_") if name == "stem" else f"{name}_"
+        return [module for child, module in self.named_children() if child.startswith(prefixes)]
+
+    def run_stage(self, name: str, x: Tensor) -> Tensor:
+        if name == "stem":
+            x = halved(self.conv("conv1_7x7_s2", x))
+            return halved(self.conv("conv2_3x3", self.conv("conv2_3x3_reduce", x)))
+        three = self.conv(f"{name}_3x3", self.conv(f"{name}_3x3_reduce", x))
+        double = self.conv(f"{name}_double_3x3_1", self.conv(f"{name}_double_3x3_reduce", x))
+        double = self.conv(f"{name}_double_3x3_2", double)
+        if not INCEPTIONS[name].one:
+            return torch.cat([three, double, halved(x)], 1)
+        if name == "inception_5b":          # the one block that takes the maximum
+            pool = F.max_pool2d(x, 3, 1, padding=1)
+        else:
+            pool = F.avg_pool2d(x, 3, 1, padding=1)
+        return torch.cat([self.conv(f"{name}_1x1", x), three, double, self.conv(f"{name}_pool_proj", pool)], 1)
+
+
+def halved(x: Tensor) -> Tensor:
+    return F.max_pool2d(x, 3, 2, ceil_mode=True)
