@@ -5,8 +5,10 @@ from typing import Literal
 
 import torch
 
+from nearkin.errors import NearkinError
 from nearkin.models.backbone import Backbone
 from nearkin.models.model import Model
+from nearkin.models.timm import Timm
 from nearkin.models.weights import load_weights
 from nearkin.registry import BACKBONES
 
@@ -23,10 +25,20 @@ def build_model(
     cut: str = "none",
 ) -> Model:
     """`weights`: None (random), "imagenet" (those that come in a package) or a local .pth, .pt or .safetensors."""
-    trunk: Backbone = BACKBONES[backbone]()
+    trunk = create_backbone(backbone)
     if weights is not None:
         load_weights(trunk, weights)
     model = Model(
         trunk, pool=pool, head=head, dim=dim, norm=norm, freeze_bn=freeze_bn, cut=cut, pretrained=weights is not None
     )
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # 1.7 times faster on a CPU
+
+
+def create_backbone(name: str) -> Backbone:
+    """A registered name, an import path or `timm/NAME`."""
+    if name.startswith("timm/"):
+        return Timm(name.removeprefix("timm/"))
+    trunk = BACKBONES[name]()
+    if not isinstance(trunk, Backbone):
+        raise NearkinError(f"backbone {name!r} is a {type(trunk).__name__}, not a nearkin.models.Backbone")
+    return trunk
