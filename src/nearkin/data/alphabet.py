@@ -64,6 +64,12 @@ def font(face: Face, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(font_file(face)), size, layout_engine=ImageFont.Layout.BASIC)
 
 
+def fitting(character: str, face: Face, size: int, canvas: int) -> int:
+    """`size`, or less where the character's box would leave no rim of 3/64 on the canvas."""
+    left, top, right, bottom = font(face, size).getbbox(character)
+    return min(size, int(size * canvas * 58 / 64 / max(right - left, bottom - top)))
+
+
 def ink(character: str, face: Face, size: int, canvas: int) -> Image.Image:
     """The character in white on black, its box in the middle of a square canvas."""
     image = Image.new("L", (canvas, canvas))

@@ -2,7 +2,8 @@
 
 Each image is drawn at twice its size and reduced: a character in a random face and size, rotated and sheared,
 in a random ink on a random ground with a linear ramp of light and Gaussian noise. All that was drawn by lot is a
-column. The first half of the classes trains, the last half tests.
+column; `size` is the size drawn, less than the lot where a wide character would leave the image. The first half of
+the classes trains, the last half tests.
 
     level      ink        ground       size of 64   rotation   shear   ramp   noise σ
     default    0-110      150-255      38-54        ±15°       ±0.2    ±30    0-15       dark on light
@@ -24,7 +25,7 @@ import numpy as np
 import PIL
 from PIL import Image, features
 
-from nearkin.data.alphabet import CHARACTERS, FACES, font_file, ink
+from nearkin.data.alphabet import CHARACTERS, FACES, Face, fitting, font_file, ink
 from nearkin.data.progress import track
 from nearkin.data.storage import atomic, cache_dir
 from nearkin.data.table import Augment, Table
@@ -70,7 +71,7 @@ class Glyphs:
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):     # absent or damaged: draw it
             arrays = self.draw()
-            with atomic(file, needs=arrays["images"].nbytes) as scratch:
+            with atomic(file, needs=lambda: arrays["images"].nbytes) as scratch:
                 np.savez(scratch / file.name, **arrays)  # type: ignore[arg-type]
         labels = np.repeat(np.arange(self.classes), self.per_class)     # (N,)
         split = np.where(labels < self.classes // 2, "train", "test")
@@ -105,7 +106,7 @@ class Glyphs:
 def draw(character: str, level: str, size: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, Any]]:
     """One image (size, size, 3) uint8 and the factors it was made of."""
     face = FACES[rng.integers(len(FACES))]
-    points = int(rng.integers(38, 55))                                  # at a canvas of 64
+    points = fitting(character, face, int(rng.integers(38, 55)), 64)
     rotation, shear = float(rng.uniform(-15, 15)), float(rng.uniform(-0.2, 0.2))
     foreground, background = _colours(level, rng)
     ramp, direction = float(rng.uniform(0, 30)), float(rng.uniform(0, 2 * math.pi))
@@ -139,7 +140,7 @@ def _colours(level: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
             return foreground, background
 
 
-def _shape(character: str, face: Any, points: int, rotation: float, shear: float, size: int) -> np.ndarray:
+def _shape(character: str, face: Face, points: int, rotation: float, shear: float, size: int) -> np.ndarray:
     """The ink of the character, transformed: output pixel -> input pixel about the middle, R(-φ) · [1 k; 0 1]."""
     canvas = 2 * size
     middle = (canvas - 1) / 2

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,10 @@ def cache_dir() -> Path:
 
 
 @contextmanager
-def atomic(path: Path, *, needs: int | None = None) -> Iterator[Path]:
+def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Path]:
     """A scratch folder beside `path`. Leave in it a file or folder named like `path`: it takes that place at
-    the end, in one step. After any failure, Ctrl-C included, the scratch folder is gone.
+    the end, in one step. After any failure, Ctrl-C included, the scratch folder is gone. `needs` tells the bytes
+    wanted in all, for the message of a full disk.
 
     When another process has put the same thing there in the meantime, theirs stays: equal keys mean equal content.
     """
@@ -44,9 +45,9 @@ def atomic(path: Path, *, needs: int | None = None) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _explained(error: OSError, path: Path, needs: int | None) -> Exception:
+def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> Exception:
     where = f"{path.parent} (another place: NEARKIN_CACHE=DIR)"
-    size = f"; {human(needs)} needed" if needs is not None else ""
+    size = f" ({human(needs())} needed)" if needs is not None else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NearkinError(f"the disk is full: cannot write {path.name}{size} in {where}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):

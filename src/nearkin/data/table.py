@@ -4,7 +4,7 @@ Images are files (`paths`) or arrays already in memory (`images`, uint8 RGB). La
 `classes`. A column `split` (train, val, test, query, gallery) carries an official division when there is one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,3 +46,21 @@ class Table:
     @property
     def split(self) -> np.ndarray | None:
         return self.columns.get("split")
+
+    def take(self, indices: np.ndarray) -> "Table":
+        """The rows at `indices`, in that order; classes and label numbers stay."""
+        indices = np.asarray(indices)
+        return replace(
+            self,
+            labels=self.labels[indices],
+            paths=None if self.paths is None else tuple(self.paths[i] for i in indices),
+            images=None if self.images is None else self.images[indices],
+            columns={name: column[indices] for name, column in self.columns.items()},
+        )
+
+    def shown(self, index: int) -> str:
+        """The image's name: its path below the root, or its number."""
+        if self.paths is None:
+            return f"image {index}"
+        path = self.paths[index]
+        return path.relative_to(self.root).as_posix() if self.root and path.is_relative_to(self.root) else str(path)

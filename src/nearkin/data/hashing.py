@@ -1,0 +1,71 @@
+"""`data_hash`: what the data are, as one short name.
+
+It covers each image's path below the root, class name, split and content, in order. The hash of a file's content is
+remembered with its size and times, so that the second call reads no image.
+"""
+
+import json
+import os
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from nearkin.data.progress import parallel
+from nearkin.data.storage import atomic, cache_dir
+from nearkin.data.table import Table
+
+Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
+
+
+def data_hash(table: Table) -> str:
+    """16 hex digits."""
+    total = blake2b(digest_size=8)
+    if table.images is not None:
+        total.update(repr((table.images.shape, str(table.images.dtype))).encode())
+        total.update(np.ascontiguousarray(table.images).data)
+        contents = [""] * len(table)
+    else:
+        contents = content_hashes(table)
+    split = table.split if table.split is not None else [""] * len(table)
+    for i, content in enumerate(contents):
+        row = [table.shown(i), table.classes[table.labels[i]], str(split[i]), content]
+        total.update(json.dumps(row).encode())
+    return total.hexdigest()
+
+
+def content_hashes(table: Table) -> list[str]:
+    """One hash a file; "missing" where it cannot be opened, which is for decoding or verify to complain of."""
+    paths = [os.path.abspath(path) for path in table.paths or ()]
+    memory = cache_dir() / "hashes" / f"{blake2b(str(table.root).encode(), digest_size=8).hexdigest()}.json"
+    known = _remembered(memory)
+    stats = {path: _fingerprint(path) for path in paths}
+    new = [path for path, stat in stats.items() if stat is not None and known.get(path, [])[:3] != stat]
+    if new:
+        found = parallel(_content, new, "Hashing images")
+        known |= {path: [*stats[path], content] for path, content in zip(new, found, strict=True) if content}  # type: ignore[misc]
+        with atomic(memory) as scratch:
+            (scratch / memory.name).write_text(json.dumps(known))
+    return [known[path][3] if stats[path] is not None and path in known else "missing" for path in paths]
+
+
+def _remembered(memory: Path) -> Known:
+    try:
+        return json.loads(memory.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _fingerprint(path: str) -> list[int] | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+
+
+def _content(path: str) -> str:
+    try:
+        return blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
