@@ -66,6 +66,9 @@ class Pairs:
             self.own: Tensor | None = torch.arange(len(z), device=z.device)
         else:
             self.reference_z = _at_least_float32(references)
+            if self.reference_z.dtype != self.z.dtype:              # float64 embeddings, float32 proxies
+                common = torch.promote_types(self.z.dtype, self.reference_z.dtype)
+                self.z, self.reference_z = self.z.to(common), self.reference_z.to(common)
             self.reference_labels = reference_labels
             self.own = own
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from nearkin.bounds import at_least
 from nearkin.losses.base import PairLoss
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
@@ -23,6 +24,8 @@ class Contrastive(PairLoss):
 
     def __init__(self, *, pos_margin: float = 0.0, neg_margin: float = 1.0):
         super().__init__()
+        at_least(-2, pos_margin=pos_margin)     # below 0 it attracts without end; tuned values are, for some data
+        at_least(0, neg_margin=neg_margin)
         self.pos_margin = pos_margin
         self.neg_margin = neg_margin
 

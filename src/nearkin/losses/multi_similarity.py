@@ -8,6 +8,7 @@ a pair left: all B without a miner (an anchor without positives still repels its
 
 from torch import Tensor
 
+from nearkin.bounds import above, between
 from nearkin.losses.base import PairLoss
 from nearkin.pairs import Pairs, Triplets, masked_lse
 from nearkin.registry import LOSSES
@@ -17,6 +18,8 @@ from nearkin.registry import LOSSES
 class MultiSimilarity(PairLoss):
     def __init__(self, *, alpha: float = 2.0, beta: float = 40.0, base: float = 0.5):
         super().__init__()
+        above(0, alpha=alpha, beta=beta)
+        between(-1, 1, base=base)
         self.alpha = alpha
         self.beta = beta
         self.base = base

@@ -8,6 +8,7 @@ with C⁺ the classes of the batch. Kim et al. 2020 (CVPR): α = 32, δ = 0.1, p
 
 from torch import Tensor, nn
 
+from nearkin.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
 from nearkin.pairs import Pairs, Triplets, masked_lse
 from nearkin.registry import LOSSES
@@ -19,6 +20,8 @@ class ProxyAnchor(ProxyLoss):
 
     def __init__(self, num_classes: int, dim: int, *, alpha: float = 32.0, delta: float = 0.1):
         super().__init__(num_classes, dim)
+        above(0, alpha=alpha)
+        at_least(0, delta=delta)
         self.alpha = alpha
         self.delta = delta
         nn.init.kaiming_normal_(self.proxies, mode="fan_out")

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from nearkin.bounds import at_least, one_of
 from nearkin.losses.base import TripletLoss
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
@@ -28,6 +29,8 @@ class Triplet(TripletLoss):
         reduction: Literal["mean", "mean_active"] = "mean",
     ):
         super().__init__()
+        at_least(0, margin=margin)
+        one_of("mean", "mean_active", reduction=reduction)
         self.margin = margin
         self.squared = squared
         self.reduction = reduction

@@ -30,7 +30,7 @@ class Miner:
         if getattr(self, "margin", 0.0) is not None:
             return self
         if getattr(loss, "margin", None) is None:
-            raise NearkinError(f"{type(self).__name__}(margin=None): {type(loss).__name__} has no margin to share; set one")
+            raise NearkinError(f"{type(self).__name__}: {type(loss).__name__} has no margin to share; set the miner's")
         other = copy.copy(self)
         other.margin = loss.margin                                  # type: ignore[attr-defined]
         return other

@@ -1,8 +1,8 @@
 """A miner of another library, called as `miner(embeddings, labels)`.
 
 It returns (a, p, n) or, for pairs, (a, p, a, n): the convention of pytorch-metric-learning, of which nothing is
-imported here. Which of the two is found by trying it on a small batch, so that a loss that cannot take it is refused when the
-objective is built.
+imported here. Which of the two is found by trying it on a small batch, so that a loss that cannot take it is refused
+when the objective is built.
 """
 
 from typing import Any

@@ -10,6 +10,7 @@ Wang et al. 2019 (CVPR), ε = 0.1.
 import torch
 from torch import Generator
 
+from nearkin.bounds import at_least
 from nearkin.miners.base import Miner
 from nearkin.pairs import PairMasks, Pairs
 from nearkin.registry import MINERS
@@ -20,6 +21,7 @@ class MultiSimilarity(Miner):
     gives = PairMasks
 
     def __init__(self, *, epsilon: float = 0.1):
+        at_least(-2, epsilon=epsilon)
         self.epsilon = epsilon
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> PairMasks:

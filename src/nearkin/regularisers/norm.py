@@ -7,7 +7,7 @@
 
 from torch import Tensor
 
-from nearkin.checks import at_least, one_of
+from nearkin.bounds import at_least, one_of
 from nearkin.pairs import Pairs, mean_norm
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser

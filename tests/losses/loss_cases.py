@@ -1,0 +1,74 @@
+"""What the tests of losses share: how each is built, small batches, tuples under a permutation."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin.losses import Loss
+from nearkin.miners import Miner
+from nearkin.objective import build_objective
+from nearkin.pairs import PairMasks
+from nearkin.registry import LOSSES, MINERS
+
+# Settings beside the defaults that are tested against the oracles and for gradients.
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}],
+    "triplet": [
+        {"squared": False, "margin": 0.1},
+        {"reduction": "mean_active"},
+        {"squared": False, "reduction": "mean_active", "margin": 0.5},
+    ],
+    "multi_similarity": [{"alpha": 18.0, "beta": 75.0, "base": 0.8}],
+    "proxy_anchor": [{"alpha": 64.0, "delta": 0.2}],
+}
+CASES = [(name, settings) for name in LOSSES.names() for settings in [{}, *VARIANTS.get(name, [])]]
+
+
+def case_id(value: Any) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{k}={v}" for k, v in value.items()) or "defaults"
+    return str(value)
+
+
+def make(name: str, settings: dict[str, Any] | None = None, *, classes: int = 4, dim: int = 6, seed: int = 0) -> Loss:
+    torch.manual_seed(seed)
+    return build_objective(loss=(name, settings or {}), num_classes=classes, dim=dim).loss
+
+
+def batch(
+    b: int = 12, dim: int = 6, classes: int = 4, seed: int = 0, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.randn(b, dim, generator=generator, dtype=torch.float64).to(dtype)
+    return z, torch.randint(classes, (b,), generator=generator)
+
+
+def miners_for(loss: Loss) -> list[tuple[str, Miner]]:
+    """Every registered miner that the loss can take, margins shared."""
+    fits = [name for name in MINERS.names() if MINERS[name].gives in loss.accepts]
+    return [(name, _miner(name, loss)) for name in fits]
+
+
+def _miner(name: str, loss: Loss) -> Miner:
+    settings = {"margin": 0.2} if name == "semihard" and not hasattr(loss, "margin") else {}
+    return MINERS[name](**settings).for_loss(loss)
+
+
+def permuted(tuples: Any, order: Tensor) -> Any:
+    """The same tuples for the batch z[order]."""
+    if tuples is None:
+        return None
+    if isinstance(tuples, PairMasks):
+        return PairMasks(*(mask[order][:, order] for mask in tuples))
+    where = torch.empty_like(order)
+    where[order] = torch.arange(len(order))
+    return type(tuples)(*(where[index] for index in tuples))
+
+
+def value_and_gradients(loss: Loss, z: Tensor, labels: Tensor, tuples: Any = None) -> tuple[Tensor, list[Tensor]]:
+    z = z.detach().clone().requires_grad_()
+    wanted = [z, *loss.parameters()]
+    value = loss(z, labels, tuples)
+    gradients = torch.autograd.grad(value, wanted, allow_unused=True)
+    return value.detach(), [g if g is not None else torch.zeros_like(w) for g, w in zip(gradients, wanted, strict=True)]

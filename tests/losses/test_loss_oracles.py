@@ -1,0 +1,35 @@
+"""Every registered loss against its loop-written twin: values and gradients in float64, to 1e-8."""
+
+import pytest
+import torch
+from loss_cases import CASES, batch, case_id, make, miners_for, value_and_gradients
+from oracles.losses import ORACLES
+
+from nearkin.pairs import Pairs
+from nearkin.registry import LOSSES
+
+
+@pytest.mark.parametrize("name", LOSSES.names())
+def test_every_loss_has_an_oracle(name):
+    assert name in ORACLES
+
+
+@pytest.mark.parametrize(("name", "params"), CASES, ids=case_id)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equals_its_oracle(name, params, seed):
+    z, y = batch(11, seed=seed)
+    loss = make(name, params, seed=seed).double()
+    for miner_name, miner in [("none", None), *miners_for(loss)]:
+        generator = torch.Generator().manual_seed(seed)
+        mined = miner(z, y, generator=generator) if miner is not None else None
+        tuples = loss.draw(Pairs.of(z, y), mined, generator)
+        value, gradients = value_and_gradients(loss, z, y, tuples)
+
+        leaf = z.clone().requires_grad_()
+        wanted = [leaf, *loss.parameters()]
+        twin = ORACLES[name](loss, leaf, y.tolist(), tuples)
+        torch.testing.assert_close(value, twin.detach(), rtol=1e-8, atol=1e-8, msg=f"{miner_name}: {value} != {twin}")
+        twin_gradients = torch.autograd.grad(twin, wanted, allow_unused=True)
+        for gradient, twin_gradient in zip(gradients, twin_gradients, strict=True):
+            expected = torch.zeros_like(gradient) if twin_gradient is None else twin_gradient
+            torch.testing.assert_close(gradient, expected, rtol=1e-8, atol=1e-8)
