@@ -1,6 +1,7 @@
-"""ConvNet: four blocks of 3x3 convolution, BatchNorm, ReLU and 2x2 max pooling, for images of 32 pixels.
+"""ConvNet: four blocks of 3x3 convolution with stride 2, BatchNorm and ReLU, for images of 32 pixels.
 
-Small enough to train from scratch on a CPU in minutes: more than 500 images a second and core.
+Small enough to train from scratch on one CPU core in a minute. Strides instead of pooling cost a few points of
+Recall@1 on the glyphs and make it three times faster.
 """
 
 from itertools import pairwise
@@ -22,11 +23,6 @@ class ConvNet(Backbone):
     def __init__(self) -> None:
         super().__init__()
         for stage, (inputs, outputs) in zip(self.stages, pairwise((3, *WIDTHS)), strict=True):
-            block = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-                nn.BatchNorm2d(outputs),
-                nn.ReLU(inplace=True),
-                nn.MaxPool2d(2),
-            )
-            self.add_module(stage, block)
+            conv = nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False)
+            self.add_module(stage, nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)))
         init_convolutions(self)
