@@ -31,7 +31,7 @@ class PixelSource:
             images = Decoded.of(images.images)
         self.images = images
         self.size, self.crop, self.augment = size, crop, augment
-        self._whole: dict[int, Tensor] = {}                         # where images need no work: all, channels first
+        self._whole: dict[int, np.ndarray] = {}                     # where images need no work: all, channels first
 
     def __len__(self) -> int:
         return len(self.images)
@@ -58,9 +58,9 @@ class PixelSource:
     def _centred(self, indices: np.ndarray, side: int) -> Tensor:
         if self.images.in_memory and (self.images.shapes == side).all():
             if side not in self._whole:                             # once: channels first, then plain gathers
-                whole = torch.from_numpy(self.images.pixels).reshape(-1, side, side, 3)
-                self._whole[side] = whole.permute(0, 3, 1, 2).contiguous()
-            return self._whole[side].index_select(0, torch.from_numpy(indices))
+                whole = self.images.pixels.reshape(-1, side, side, 3)
+                self._whole[side] = np.ascontiguousarray(whole.transpose(0, 3, 1, 2))
+            return torch.from_numpy(self._whole[side][indices])
         return self._gather(lambda b: centre(self.images[int(indices[b])], side), len(indices), side)
 
     def _gather(self, image: Callable[[int], np.ndarray], count: int, side: int) -> Tensor:
