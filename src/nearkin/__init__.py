@@ -1,3 +1,20 @@
-"""nearkin: train and compare image-retrieval embeddings fairly."""
+"""nearkin: train and compare image-retrieval embeddings fairly.
+
+    nearkin.train({"dataset": "glyphs", "loss": "multi_similarity"})   a run, stored under runs/
+    nearkin.load(run).embed(images)                                    its model on new images
+    nearkin.evaluate(embeddings, labels)                               retrieval metrics of any embeddings
+    nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
+"""
+
+from nearkin import data, losses, metrics, miners, models, protocols, regularisers, samplers
+from nearkin.errors import NearkinError
+from nearkin.experiment import train
+from nearkin.inference import load
+from nearkin.retrieval import evaluate
+from nearkin.spec import RunSpec, make_spec
 
 __version__ = "0.1.0"
+__all__ = [
+    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "metrics", "miners", "models",
+    "protocols", "regularisers", "samplers", "train",
+]  # fmt: skip

@@ -5,17 +5,21 @@
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
+from nearkin import events
 from nearkin.data import PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
-from nearkin.data.storage import atomic, cache_dir
+from nearkin.data.storage import atomic
+from nearkin.events import Watch
 from nearkin.inference import embed, load_model, pick_device
 from nearkin.models import Model, build_model
 from nearkin.models.cut import FeatureSource
@@ -27,8 +31,6 @@ from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import RunSpec, make_spec
 from nearkin.store import Run, Store
 from nearkin.train import Source, fit, seed_of
-
-Watch = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -68,6 +70,7 @@ def train(
     *,
     runs: Path | str = "runs",
     watch: Watch = lambda entry: None,
+    tensorboard: bool = False,
     **words: Any,
 ) -> Run:
     """Train, select on validation classes, test once, store. A finished run is returned as it is; an interrupted one
@@ -77,8 +80,8 @@ def train(
     if run.done:
         return run
     with run.lock():
-        if not run.done:                            # another process may have finished it while we waited
-            _train(run, prepared, watch)
+        watchers = [watch, events.tensorboard(run.path / "tensorboard")] if tensorboard else [watch]
+        _train(run, prepared, lambda entry: [w(entry) for w in watchers])
     return run
 
 
@@ -98,7 +101,7 @@ def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
         num_classes=len(classes),
         dim=model.dim,
     )
-    source = make_source(prepared, model.to(device), device)
+    source = make_source(prepared, model.to(device))
 
     def validate(model: Model) -> dict[str, float]:
         z = embed(model, source, split.val, device)
@@ -120,13 +123,13 @@ def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
     (run.path / "checkpoint.pt").unlink(missing_ok=True)
 
 
-def make_source(prepared: Prepared, model: Model, device: torch.device) -> Source:
+def make_source(prepared: Prepared, model: Model) -> Source:
     """Pixels, or the cached features of the frozen front."""
     if model.cut == "none":
         return prepared.pixels
     return FeatureSource(
-        model, prepared.pixels, views=prepared.spec.model.views, data_hash=prepared.data_hash, cache=cache_dir(),
-        flip=prepared.table.augment.flip, device=device,
+        prepared.pixels, model, data_hash=prepared.data_hash, views=prepared.spec.model.views,
+        flip=prepared.table.augment.flip, augmented=prepared.split.train,
     )  # fmt: skip
 
 
@@ -142,7 +145,7 @@ def test(run: Run, prepared: Prepared, z: torch.Tensor) -> None:
     with atomic(run.path / "embeddings.npz") as scratch:
         np.savez(scratch / "embeddings.npz", embeddings=unit(z).numpy(), labels=labels, rows=split.test.images)
     with atomic(run.path / "per_query.parquet") as scratch:
-        evaluation.write_per_query(scratch / "per_query.parquet")
+        pq.write_table(pa.table(evaluation.per_query), scratch / "per_query.parquet")
     run.write_json("result.json", summary(run, prepared, evaluation))
 
 

@@ -9,7 +9,9 @@ from PIL import Image
 from torch import Tensor
 
 from nearkin.data import Augment, PixelSource
-from nearkin.data.images import images_from, read_image, shrink
+from nearkin.data.images import images_from, read_image
+from nearkin.data.storage import atomic
+from nearkin.data.transforms import shorter_side
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.pairs import unit
@@ -47,7 +49,7 @@ class Embedder:
         """L2-normalised embeddings, float32 (N, D), of paths, a folder, PIL images or uint8 RGB arrays (H, W, 3)."""
         if isinstance(images, str | Path):
             images = images_from(Path(images))
-        decoded = [shrink(_pixels(image), self.resize) for image in images]
+        decoded = [shorter_side(_pixels(image), self.resize) for image in images]
         if not decoded:
             raise NearkinError("there are no images to embed")
         source = PixelSource(_Loose(decoded), size=self.size, crop=self.size, augment=Augment())
@@ -71,6 +73,17 @@ class _Loose:
 
     def __getitem__(self, index: int) -> np.ndarray:
         return self._images[index]
+
+
+def embed_folder(embedder: Embedder, images: Path, output: Path) -> tuple[int, int]:
+    """Embed a folder into an .npz of `embeddings` and `paths`; gives the shape of the embeddings."""
+    if output.suffix != ".npz":
+        raise NearkinError(f"-o {output}: embeddings are written as .npz")
+    paths = images_from(images)
+    z = embedder.embed(paths)
+    with atomic(output) as scratch:
+        np.savez(scratch / output.name, embeddings=z, paths=np.array([str(p) for p in paths]))
+    return z.shape[0], z.shape[1]
 
 
 def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:

@@ -7,10 +7,16 @@
 | head alone (cut=all) | 1e-3  | 96    | 8      | frozen     | measured on CUB: heads overfit within a few epochs      |
 """
 
-from nearkin.models import Model
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
 from nearkin.models.backbone import InputRecord
+from nearkin.models.timm import Timm
 from nearkin.registry import BACKBONES
 from nearkin.spec import ModelSpec, RunSpec
+
+Part = TypeVar("Part", bound=BaseModel)
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -35,12 +41,12 @@ def resolve(spec: RunSpec) -> RunSpec:
     )
 
 
-def _fill(part, values):
+def _fill(part: Part, values: dict[str, Any]) -> Part:
     return part.model_copy(update={k: v for k, v in values.items() if getattr(part, k) is None})
 
 
 def record_of(model: ModelSpec) -> InputRecord:
+    if model.backbone.startswith("timm/"):  # only the network itself knows
+        return Timm(model.backbone.removeprefix("timm/")).record
     return BACKBONES[model.backbone].record
 
-
-__all__ = ["Model", "record_of", "resolve"]

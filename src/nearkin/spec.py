@@ -51,6 +51,8 @@ class Part(BaseModel):
         name = data.get("name", cls._own_defaults().get("name"))
         signature = hyperparameters(cls.registry[str(name)])
         extras = {k: v for k, v in data.items() if k not in cls.model_fields}
+        if name not in cls.registry:                # an import path: its own constructor is the judge
+            return data
         for key in extras:
             if key not in signature:
                 known = [*signature, *(k for k in cls.model_fields if k != "name")]
@@ -219,11 +221,22 @@ def parse_words(words: list[str]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise NearkinError(f"{word!r} is not key=value; for example loss=multi_similarity dim=64")
-        try:
-            parsed[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            parsed[key] = value
+        parsed[key] = _value(value)
     return parsed
+
+
+def _value(text: str) -> Any:
+    """YAML, but 1e-3 is a number."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
 
 
 def read_spec(path: Path) -> RunSpec:

@@ -104,18 +104,16 @@ def fit(
         batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=2 if device.type == "cuda" else 0)
         saved = time.monotonic()
         for epoch in range(done.epoch, epochs):
-            if spec.patience is not None and validate is not None and epoch - done.best_epoch >= spec.patience > 0:
-                if done.best_epoch:
-                    break
+            if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
+                break
             model.train()
             objective.train()
             warm = epoch < spec.warmup
             for group in optimiser.param_groups:
                 for p in group["params"]:
                     p.requires_grad_(group["new"] or not warm)
-            for _ in range(epoch * per_epoch, (epoch + 1) * per_epoch):
-                if done.step >= (epoch + 1) * per_epoch:
-                    break                                           # resumed inside this epoch
+            spread = math.nan
+            while done.step < (epoch + 1) * per_epoch:              # a resumed epoch goes on in its middle
                 began = time.perf_counter()
                 batch = next(batches)
                 for group in optimiser.param_groups:
@@ -137,6 +135,8 @@ def fit(
                 optimiser.step()
                 done.step += 1
                 sampler_state = batch.sampler_state
+                if done.step == (epoch + 1) * per_epoch:
+                    spread = mean_cosine_distance(embedded.z.detach())
                 active = objective.loss.active
                 entry = {
                     "step": done.step, "epoch": epoch + 1, "epochs": epochs, "steps_per_epoch": per_epoch, "loss": value,
@@ -150,7 +150,6 @@ def fit(
                     saved = time.monotonic()
             done.epoch = epoch + 1
             entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-            spread = mean_cosine_distance(embedded.z.detach())
             entry["spread"] = round(spread, 4)
             if spread < COLLAPSE:
                 entry["warning"] = (

@@ -1,0 +1,54 @@
+"""What there is to choose from: `nearkin list losses` and its like, read off the registered classes."""
+
+import inspect
+from typing import Any
+
+from nearkin import registry
+from nearkin.errors import NearkinError, choices
+from nearkin.registry import Registry, hyperparameters
+
+KINDS: dict[str, Registry] = {
+    "losses": registry.LOSSES,
+    "miners": registry.MINERS,
+    "regularisers": registry.REGULARISERS,
+    "samplers": registry.SAMPLERS,
+    "backbones": registry.BACKBONES,
+    "datasets": registry.DATASETS,
+    "protocols": registry.PROTOCOLS,
+    "metrics": registry.METRICS,
+}
+
+
+def entries(kind: str) -> list[dict[str, Any]]:
+    """One entry a registered part: name, what it is, what it takes, defaults."""
+    if kind not in KINDS:
+        raise NearkinError(f"unknown kind {kind!r}: {choices(kind, KINDS)}")
+    found = []
+    for name in KINDS[kind].names():
+        cls = KINDS[kind][name]
+        entry: dict[str, Any] = {"name": name, "about": about(cls)}
+        if kind == "losses":
+            entry["takes"] = takes(cls)
+        if kind == "miners":
+            entry["gives"] = cls.gives.__name__
+        if inspect.isclass(cls):
+            entry["defaults"] = {k: _shown(p.default) for k, p in hyperparameters(cls).items()}
+        found.append(entry)
+    return found
+
+
+def takes(loss: Any) -> str:
+    if loss.accepts:
+        return " or ".join(t.__name__ for t in loss.accepts)
+    return "class labels"
+
+
+def about(cls: Any) -> str:
+    """First paragraph of the docstring of the class, else of its module, as one line."""
+    own = inspect.getdoc(cls) if "__doc__" in vars(cls) and cls.__doc__ else None
+    text = own or inspect.getdoc(inspect.getmodule(cls)) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _shown(value: Any) -> Any:
+    return None if value is inspect.Parameter.empty else value if isinstance(value, int | float | bool | str) else str(value)

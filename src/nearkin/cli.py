@@ -1,0 +1,218 @@
+"""The command line: parse, call, print."""
+
+import errno
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+
+import nearkin
+from nearkin import catalogue, doctor, show
+from nearkin.errors import NearkinError
+from nearkin.spec import make_spec, parse_words, read_yaml
+from nearkin.store import Store
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+                  help="Train and compare image-retrieval embeddings fairly.")  # fmt: skip
+data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
+runs_app = typer.Typer(no_args_is_help=True, help="Look at stored runs.")
+app.add_typer(data_app, name="data")
+app.add_typer(runs_app, name="runs")
+
+Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
+
+
+@app.command("train")
+def train_command(
+    words: Words = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
+) -> None:
+    """Train one run; the same command again resumes it, or shows its stored result.
+
+    nearkin train dataset=glyphs loss=multi_similarity miner=multi_similarity dim=64
+    """
+    words = list(words or [])
+    base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
+    spec = make_spec(base, parse_words(words))
+    with show.training_bar(show.err, quiet or as_json) as watch:
+        run = nearkin.train(spec, runs=runs, watch=watch, tensorboard=tensorboard)
+    if as_json:
+        print(json.dumps(run.result))
+        return
+    show.out.print(show.result_table(run))
+    for line in show.result_words(run):
+        show.out.print(line, highlight=False, soft_wrap=True)
+    show.out.print(f"stored: {run.path}", highlight=False, soft_wrap=True)
+
+
+@app.command("embed")
+def embed_command(
+    run: Annotated[str, typer.Argument(help="A run: path, hash or the beginning of its hash.")],
+    images: Annotated[Path, typer.Argument(help="A folder of images, or one image.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help=".npz with `embeddings` and `paths`.")] = Path("emb.npz"),
+    runs: Runs = Path("runs"),
+) -> None:
+    """Embed new images with a trained run."""
+    saved = nearkin.inference.embed_folder(nearkin.load(run, runs=runs), images, output)
+    show.out.print(f"{saved[0]} images, {saved[1]} dimensions: {output}", highlight=False)
+
+
+@app.command("evaluate")
+def evaluate_command(
+    embeddings: Annotated[Path, typer.Argument(help="Embeddings: .npy (N, D).")],
+    labels: Annotated[Path | None, typer.Argument(help="Labels: .npy (N,).")] = None,
+    k: Annotated[str, typer.Option("--k", help="Comma-separated k of Recall@k.")] = "1,2,4,8",
+    as_json: Json = False,
+) -> None:
+    """Retrieval metrics of anyone's embeddings."""
+    try:
+        ks = tuple(int(x) for x in k.split(","))
+    except ValueError:
+        raise NearkinError(f"--k {k!r}: whole numbers separated by commas, as in 1,2,4,8") from None
+    evaluation = nearkin.evaluate_files(embeddings, labels, k=ks)
+    print(json.dumps(evaluation.to_dict())) if as_json else show.out.print(nearkin.render(evaluation))
+
+
+@app.command("study")
+def study_command(
+    file: Annotated[Path, typer.Argument(help="A study: base, axes, seeds in YAML.")],
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
+    runs: Runs = Path("runs"),
+    csv: Annotated[Path | None, typer.Option("--csv", help="Where the table goes; default RUNS/NAME.csv.")] = None,
+) -> None:
+    """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
+    from nearkin import study as studies
+
+    study = studies.read_study(file)
+    jobs = studies.jobs_of(study, Store(runs))
+    told: set[str] = set()
+    with Live(console=show.err, refresh_per_second=4, transient=True) as live:
+        for _ in studies.run_jobs(jobs, runs=runs, workers=workers):
+            if show.err.is_terminal:
+                live.update(show.jobs_table(jobs))
+                continue
+            for job in jobs:
+                if job.state in ("done", "failed") and job.run.hash not in told:
+                    told.add(job.run.hash)
+                    show.err.print(f"{job.state}: {' '.join(job.cell.labels)} seed {job.cell.seed}", highlight=False)
+    rows = studies.rows_of(study, jobs)
+    target = csv or runs / f"{study.name}.csv"
+    studies.write_csv(study, rows, target)
+    show.out.print(show.study_table(study, rows))
+    show.out.print(f"table: {target}, runs: {runs}/", highlight=False, soft_wrap=True)
+    failed = [job for job in jobs if job.error is not None]
+    for job in failed:
+        show.err.print(f"failed: {' '.join(job.cell.labels)} seed {job.cell.seed}: {job.error}", highlight=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_command(
+    kind: Annotated[str, typer.Argument(help="|".join(catalogue.KINDS))], as_json: Json = False
+) -> None:
+    """What there is to choose from."""
+    found = catalogue.entries(kind)
+    if as_json:
+        print(json.dumps(found))
+        return
+    columns = [c for c in ("name", "takes", "gives", "about", "defaults") if any(c in e for e in found)]
+
+    def cell(value: Any) -> str:
+        return ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+    show.out.print(show.table(None, dict.fromkeys(columns, "left"), [[cell(e.get(c, "")) for c in columns] for e in found]))
+
+
+@app.command("doctor")
+def doctor_command(as_json: Json = False) -> None:
+    """What this machine can do, what is missing, and the known traps."""
+    findings = doctor.examine()
+    if as_json:
+        print(json.dumps([vars(f) for f in findings]))
+        return
+    colour = {"ok": "green", "missing": "yellow", "trap": "red"}
+    rows = [[f.what, f"[{colour[f.state]}]{f.state}[/]", f.detail.replace("[", r"\[")] for f in findings]
+    show.out.print(show.table(None, {"what": "left", "state": "left", "detail": "left"}, rows))
+
+
+@data_app.command("verify")
+def verify_command(
+    name: Annotated[str, typer.Argument(help="Name of the data set, or of its adapter.")],
+    root: Annotated[Path | None, typer.Option("--root", help="Its folder or file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Count, compare with the official counts, open every image; exit code 1 when something is wrong."""
+    report = nearkin.data.verify.verify_dataset(name, root)
+    print(json.dumps(report.to_dict())) if as_json else show.out.print(report.words(), highlight=False, soft_wrap=True)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+@runs_app.command("list")
+def runs_list(runs: Runs = Path("runs"), as_json: Json = False) -> None:
+    """All stored runs."""
+    found = Store(runs).runs()
+    if as_json:
+        print(json.dumps([{"hash": r.hash, "done": r.done, "result": r.result if r.done else None} for r in found]))
+    elif found:
+        show.out.print(show.runs_table(found))
+    else:
+        show.out.print(f"no runs in {runs}", highlight=False)
+
+
+@runs_app.command("show")
+def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> None:
+    """One run: spec and result."""
+    found = Store(runs).find(run)
+    if as_json:
+        print(json.dumps({"spec": found.spec.tree(), "result": found.result if found.done else None}))
+        return
+    show.out.print((found.path / "spec.yaml").read_text(), highlight=False)
+    if not found.done:
+        show.out.print("not finished: the command that began it goes on with it")
+        return
+    show.out.print(show.result_table(found))
+    for line in show.result_words(found):
+        show.out.print(line, highlight=False, soft_wrap=True)
+
+
+@runs_app.command("rm")
+def runs_rm(run: Annotated[list[str], typer.Argument()], runs: Runs = Path("runs")) -> None:
+    """Remove runs."""
+    store = Store(runs)
+    for found in [store.find(name) for name in run]:
+        store.remove(found)
+        show.out.print(f"removed {found.hash}", highlight=False)
+
+
+def main() -> None:
+    """Bad input is one line on stderr and exit code 2; never a traceback."""
+    try:
+        app()
+    except NearkinError as error:
+        fail(str(error))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        fail(f"the disk is full: {error.filename or 'cannot write'}")
+    except KeyboardInterrupt:
+        show.err.print("interrupted; the same command goes on from here", highlight=False)
+        sys.exit(130)
+
+
+def fail(message: str) -> None:
+    print(f"nearkin: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

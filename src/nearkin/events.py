@@ -1,0 +1,31 @@
+"""TensorBoard events of a run, for those who watch curves there. The log itself is `log.jsonl`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nearkin.errors import NearkinError
+
+Watch = Callable[[dict[str, Any]], None]
+
+
+def tensorboard(folder: Path) -> Watch:
+    """A watcher that writes every entry of the log as events into `folder`."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise NearkinError("TensorBoard is not installed: pip install 'nearkin[tensorboard]'") from error
+    writer = SummaryWriter(str(folder))
+    step = 0
+
+    def watch(entry: dict[str, Any]) -> None:
+        nonlocal step
+        step = entry.get("step", step)
+        values = entry.get("validation", {}) if "epoch_end" in entry else entry
+        for name, value in values.items():
+            if isinstance(value, float):
+                writer.add_scalar(f"validation/{name}" if "epoch_end" in entry else name, value, step)
+        if "epoch_end" in entry:
+            writer.flush()
+
+    return watch
