@@ -170,5 +170,5 @@ def _mat(file: Path) -> dict[str, Any]:
 
     try:
         return loadmat(file, squeeze_me=True, struct_as_record=False)
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+    except Exception as error:      # a damaged file makes scipy raise a dozen unrelated kinds
         raise NearkinError(f"{file} cannot be read as a MATLAB file: {error}") from error
