@@ -43,13 +43,13 @@ def check_vectors(z: Tensor, metric: str, what: str) -> None:
         raise NearkinError(f"{metric}: {kind}: {_rows(flat, what)} of {len(z)}; remove them or use metric=euclid")
 
 
-def as_classes(labels: list[tuple[Any, int, str]]) -> list[np.ndarray]:
-    """Sets of labels (values, expected length, name), numbers or strings -> common class indices from 0 on."""
+def as_classes(labels: list[tuple[Any, int, str]]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Sets of labels (values, expected length, name), numbers or strings -> common class indices, and their names."""
     arrays = [_labels(*one) for one in labels]
     if len({array.dtype.kind in "US" for array in arrays}) > 1:
         raise NearkinError("query and gallery labels are numbers on one side and strings on the other")
-    _, index = np.unique(np.concatenate(arrays), return_inverse=True)
-    return np.split(index.reshape(-1), np.cumsum([len(array) for array in arrays])[:-1])
+    names, index = np.unique(np.concatenate(arrays), return_inverse=True)
+    return np.split(index.reshape(-1), np.cumsum([len(array) for array in arrays])[:-1]), names
 
 
 def as_index(which: Any, size: int, what: str) -> np.ndarray:

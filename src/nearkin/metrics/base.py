@@ -1,6 +1,7 @@
 """What a metric is: a pure function, registered with what it needs.
 
     per query    f(ranked, k)               -> one value a query, NaN where undefined
+    occurrence   f(count)                   -> one number; how often each gallery item is among the k nearest
     clusters     f(labels, clusters)        -> one number
     space        f(embeddings, labels)      -> one number
 
@@ -8,14 +9,15 @@ A name may carry its k: `recall@10` is the metric `recall` with k = 10.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearkin.errors import NearkinError
-from nearkin.registry import METRICS
+from nearkin.errors import NearkinError, choices
+from nearkin.registry import METRICS, hyperparameters
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,11 @@ class Metric(NamedTuple):
 
     key: str
     function: Any
-    k: int | None
+    k: int | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments, **self.settings) if self.k is None else self.function(*arguments, self.k)
 
 
 def per_query(
@@ -53,6 +59,10 @@ def per_query(
     """`depth(sizes, k)`: how many neighbours it reads. `lone`: the value of a query without relevant items. `first`: it
     reads `ranked.first` alone, which may cost a second look at the queries without a hit in the first K."""
     return _register(name, kind="query", depth=depth, takes_k=takes_k, lone=lone, first=first)
+
+
+def occurrence(name: str) -> Callable[[Any], Any]:
+    return _register(name, kind="occurrence", depth=lambda sizes, k: k, takes_k=True)
 
 
 def clusters(name: str) -> Callable[[Any], Any]:
@@ -73,16 +83,26 @@ def _register(name: str, **traits: Any) -> Callable[[Any], Any]:
     return add
 
 
-def parse(key: str, ks: Sequence[int] = ()) -> list[Metric]:
+def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None = None) -> list[Metric]:
     """`recall@10` -> recall with k = 10; `recall` -> one for each k of `ks`."""
     name, at, k = key.partition("@")
     function = METRICS[name]
     if not function.takes_k:
         if at:
             raise NearkinError(f"metric {key!r} takes no k: write {name!r}")
-        return [Metric(key, function, None)]
+        return [Metric(key, function, settings=_settings(name, function, settings or {}))]
     if not at:
         return [Metric(f"{key}@{k}", function, k) for k in ks]
     if not (k.isdecimal() and int(k) >= 1):
         raise NearkinError(f"metric {key!r}: k is {k!r}; a whole number from 1 on is needed, as in {name}@1")
     return [Metric(key, function, int(k))]
+
+
+def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of {"rho.drop": 0} what belongs to rho: {"drop": 0}."""
+    own = {key.partition(".")[2]: value for key, value in settings.items() if key.partition(".")[0] == name}
+    known = hyperparameters(function)
+    for key in own:
+        if key not in known:
+            raise NearkinError(f"unknown setting {name}.{key}: {choices(key, known)}")
+    return own

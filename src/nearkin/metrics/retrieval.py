@@ -26,7 +26,6 @@ def recall(ranked: Ranked, k: int) -> np.ndarray:
 
 
 @per_query("p", lambda sizes, k: k, takes_k=True)
-@per_query("precision", lambda sizes, k: k, takes_k=True)
 def precision(ranked: Ranked, k: int) -> np.ndarray:
     return _defined(ranked.hits[:, :k].sum(1) / k, ranked)          # (Q,)
 
