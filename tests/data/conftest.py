@@ -9,7 +9,7 @@ from PIL import Image
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def cache_folder(tmp_path, monkeypatch):
     folder = tmp_path / "nearkin-cache"
     monkeypatch.setenv("NEARKIN_CACHE", str(folder))
     return folder

@@ -168,7 +168,7 @@ def test_inshop(tmp_path, lists, images):
 def test_inshop_with_an_unknown_status(tmp_path):
     (tmp_path / "img").mkdir()
     (tmp_path / "list_eval_partition.txt").write_text("1\nheader\nimg/1.jpg id_1 trian\n")
-    with pytest.raises(NearkinError, match="'trian'.*train, query, gallery"):
+    with pytest.raises(NearkinError, match=r"'trian'.*train, query, gallery"):
         load_table("inshop", tmp_path)
 
 
@@ -204,7 +204,7 @@ def test_classes_may_be_named_like_splits(tmp_path):
     assert table.classes == ("test", "train")
 
 
-def test_folder_without_images(tmp_path, cache):
+def test_folder_without_images(tmp_path, cache_folder):
     (tmp_path / "x").mkdir()
     with pytest.raises(NearkinError, match="holds no images"):
         load_table("folder", tmp_path / "x")
@@ -277,7 +277,7 @@ def test_a_root_is_needed(name, tmp_path):
 def test_unknown_names_and_parameters():
     with pytest.raises(NearkinError, match="did you mean cub"):
         load_table("cubb")
-    with pytest.raises(NearkinError, match="'pre_class'.*did you mean per_class"):
+    with pytest.raises(NearkinError, match=r"'pre_class'.*did you mean per_class"):
         load_table("glyphs", pre_class=3)
 
 

@@ -82,15 +82,15 @@ def test_size_is_settable():
     assert load_table("glyphs", classes=2, per_class=1, size=48).images.shape == (2, 48, 48, 3)
 
 
-def test_drawn_once_then_read_and_drawn_again_when_damaged(cache, monkeypatch):
+def test_drawn_once_then_read_and_drawn_again_when_damaged(cache_folder, monkeypatch):
     first = load_table("glyphs", classes=2, per_class=2)
-    (file,) = (cache / "glyphs").iterdir()
+    (file,) = (cache_folder / "glyphs").iterdir()
     monkeypatch.setattr(Glyphs, "draw", lambda self: pytest.fail("drawn again"))
     second = load_table("glyphs", classes=2, per_class=2)
     assert (first.images == second.images).all()
     assert first.columns.keys() == second.columns.keys()
     monkeypatch.undo()
-    monkeypatch.setenv("NEARKIN_CACHE", str(cache))
+    monkeypatch.setenv("NEARKIN_CACHE", str(cache_folder))
     file.write_bytes(file.read_bytes()[:500])
     assert (load_table("glyphs", classes=2, per_class=2).images == first.images).all()
 

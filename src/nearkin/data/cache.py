@@ -87,7 +87,7 @@ def _open(folder: Path) -> Decoded | None:
     try:
         with np.load(folder / "index.npz") as index:
             shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
-        pixels: np.ndarray = np.memmap(folder / "pixels.bin", np.uint8, "r") if len(shapes) else np.empty(0, np.uint8)
+        pixels = np.memmap(folder / "pixels.bin", np.uint8, "r")
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     images = Decoded(pixels, shapes, kept, [(path, reason) for path, reason in skipped])
@@ -124,6 +124,8 @@ def _build(table: Table, folder: Path, resize: int, on_error: str) -> None:
                 written += image.nbytes
                 shapes.append(image.shape[:2])
                 kept.append(row)
+        if not kept:
+            raise NearkinError(f"all {len(paths)} images are unreadable; the first, {skipped[0][0]}: {skipped[0][1]}")
         np.savez(
             building / "index.npz",
             shapes=np.array(shapes, np.int64).reshape(-1, 2),

@@ -1,0 +1,121 @@
+"""All that people call an image must come out as the same upright uint8 RGB, or as a clear error."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nearkin.data import images_from, read_image
+from nearkin.errors import NearkinError
+
+
+def encoded(image, kind, **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.fixture
+def smooth():
+    coarse = np.random.default_rng(0).integers(0, 256, (4, 5, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((40, 32), Image.Resampling.BICUBIC)
+
+
+def close(pixels, image, tolerance):
+    assert pixels.dtype == np.uint8
+    assert pixels.shape == (image.height, image.width, 3)
+    assert np.abs(pixels.astype(int) - np.asarray(image).astype(int)).mean() < tolerance
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF"])
+def test_exact_formats(smooth, kind):
+    assert (read_image(encoded(smooth, kind)) == np.asarray(smooth)).all()
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("JPEG", 6), ("WEBP", 6), ("GIF", 12)])
+def test_lossy_formats(smooth, kind, tolerance):
+    close(read_image(encoded(smooth, kind)), smooth, tolerance)
+
+
+def test_both_jpeg_decoders_agree(smooth):
+    data = encoded(smooth, "JPEG", quality=90)
+    ours, theirs = read_image(data).astype(int), np.asarray(Image.open(io.BytesIO(data))).astype(int)
+    assert np.abs(ours - theirs).max() <= 3
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_grey_and_cmyk_jpeg(smooth, mode):
+    image = smooth.convert(mode)
+    close(read_image(encoded(image, "JPEG", quality=95)), image.convert("RGB"), 6)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1"])
+def test_other_kinds_of_png(smooth, mode):
+    image = smooth.convert(mode)
+    assert (read_image(encoded(image, "PNG")) == np.asarray(image.convert("RGB"))).all()
+
+
+def test_alpha_is_dropped(smooth):
+    image = smooth.copy()
+    image.putalpha(0)
+    assert (read_image(encoded(image, "PNG")) == np.asarray(smooth)).all()
+
+
+def test_sixteen_bits_are_cut_to_eight():
+    grey = np.arange(0, 65536, 256, dtype=np.uint16).reshape(16, 16)
+    pixels = read_image(encoded(Image.fromarray(grey), "PNG"))
+    assert (pixels == np.arange(256, dtype=np.uint8).reshape(16, 16, 1)).all()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_is_applied(smooth, kind, orientation):
+    """A file says how its pixels lie; whatever it says, the picture is the same."""
+    T = Image.Transpose
+    laid = {1: None, 2: T.FLIP_LEFT_RIGHT, 3: T.ROTATE_180, 4: T.FLIP_TOP_BOTTOM,
+            5: T.TRANSPOSE, 6: T.ROTATE_90, 7: T.TRANSVERSE, 8: T.ROTATE_270}[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image = smooth if laid is None else smooth.transpose(laid)
+    close(read_image(encoded(image, kind, exif=exif)), smooth, 6)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "empty"), (b"hello, this is text", r"not an image \(its content begins with b'hello"), (None, "not exist")],
+)
+def test_what_is_no_image(tmp_path, content, reason):
+    path = tmp_path / "x.jpg"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(NearkinError, match=rf"{path} cannot be read: .*{reason}") as error:
+        read_image(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_truncated(tmp_path, smooth, kind):
+    data = encoded(smooth, kind)
+    for end in (3, 20, len(data) // 2, len(data) - 40):
+        (tmp_path / "x").write_bytes(data[:end])
+        with pytest.raises(NearkinError, match="x cannot be read"):
+            read_image(tmp_path / "x")
+
+
+def test_a_folder_is_no_image(tmp_path):
+    with pytest.raises(NearkinError, match="cannot be read"):
+        read_image(tmp_path)
+
+
+def test_images_from(tmp_path, picture):
+    for name in ("b/2.png", "a.JPG", "b/c/1.bmp"):
+        picture(tmp_path / name)
+    (tmp_path / "b" / "notes.txt").write_text("no image")
+    assert [p.relative_to(tmp_path).as_posix() for p in images_from(tmp_path)] == ["a.JPG", "b/2.png", "b/c/1.bmp"]
+    assert images_from(tmp_path / "a.JPG") == [tmp_path / "a.JPG"]
+    assert images_from([str(tmp_path / "a.JPG")]) == [tmp_path / "a.JPG"]
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "empty", tmp_path / "nowhere", []):
+        with pytest.raises(NearkinError):
+            images_from(nothing)
