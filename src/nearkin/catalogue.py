@@ -51,4 +51,6 @@ def about(cls: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
-    return None if value is inspect.Parameter.empty else value if isinstance(value, int | float | bool | str) else str(value)
+    if value is inspect.Parameter.empty:
+        return None
+    return value if isinstance(value, int | float | bool | str) else str(value)

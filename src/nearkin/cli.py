@@ -10,8 +10,9 @@ import typer
 from rich.live import Live
 
 import nearkin
-from nearkin import catalogue, doctor, show
+from nearkin import catalogue, doctor, inference, show
 from nearkin.errors import NearkinError
+from nearkin.registry import DATASETS
 from nearkin.spec import make_spec, parse_words, read_yaml
 from nearkin.store import Store
 
@@ -47,21 +48,18 @@ def train_command(
     if as_json:
         print(json.dumps(run.result))
         return
-    show.out.print(show.result_table(run))
-    for line in show.result_words(run):
-        show.out.print(line, highlight=False, soft_wrap=True)
-    show.out.print(f"stored: {run.path}", highlight=False, soft_wrap=True)
+    show.result(run)
 
 
 @app.command("embed")
 def embed_command(
     run: Annotated[str, typer.Argument(help="A run: path, hash or the beginning of its hash.")],
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help=".npz with `embeddings` and `paths`.")] = Path("emb.npz"),
+    output: Annotated[Path, typer.Option("--output", "-o", help=".npz: embeddings, paths.")] = Path("emb.npz"),
     runs: Runs = Path("runs"),
 ) -> None:
     """Embed new images with a trained run."""
-    saved = nearkin.inference.embed_folder(nearkin.load(run, runs=runs), images, output)
+    saved = inference.embed_folder(nearkin.load(run, runs=runs), images, output)
     show.out.print(f"{saved[0]} images, {saved[1]} dimensions: {output}", highlight=False)
 
 
@@ -129,7 +127,8 @@ def list_command(
     def cell(value: Any) -> str:
         return ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
 
-    show.out.print(show.table(None, dict.fromkeys(columns, "left"), [[cell(e.get(c, "")) for c in columns] for e in found]))
+    rows = [[cell(entry.get(c, "")) for c in columns] for entry in found]
+    show.out.print(show.table(None, dict.fromkeys(columns, "left"), rows))
 
 
 @app.command("doctor")
@@ -151,8 +150,9 @@ def verify_command(
     as_json: Json = False,
 ) -> None:
     """Count, compare with the official counts, open every image; exit code 1 when something is wrong."""
-    report = nearkin.data.verify.verify_dataset(name, root)
-    print(json.dumps(report.to_dict())) if as_json else show.out.print(report.words(), highlight=False, soft_wrap=True)
+    table = nearkin.data.load_table(name, root)
+    report = nearkin.data.verify(table, getattr(DATASETS[name], "official", None))
+    print(json.dumps(report.to_dict())) if as_json else show.verified(report)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -180,9 +180,7 @@ def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> Non
     if not found.done:
         show.out.print("not finished: the command that began it goes on with it")
         return
-    show.out.print(show.result_table(found))
-    for line in show.result_words(found):
-        show.out.print(line, highlight=False, soft_wrap=True)
+    show.result(found)
 
 
 @runs_app.command("rm")

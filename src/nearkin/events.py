@@ -29,3 +29,11 @@ def tensorboard(folder: Path) -> Watch:
             writer.flush()
 
     return watch
+
+
+def both(first: Watch, second: Watch) -> Watch:
+    def watch(entry: dict[str, Any]) -> None:
+        first(entry)
+        second(entry)
+
+    return watch

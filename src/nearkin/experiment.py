@@ -42,7 +42,7 @@ class Prepared:
     split: Split
     pixels: PixelSource
     data_hash: str
-    skipped: list[tuple[Path, str]]
+    skipped: list[tuple[str, str]]
 
     @property
     def hash(self) -> str:
@@ -53,7 +53,7 @@ def prepare(spec: RunSpec) -> Prepared:
     spec = resolve(spec)
     data = spec.data
     table = load_table(data.name, data.root, **data.params)
-    skipped: list[tuple[Path, str]] = []
+    skipped: list[tuple[str, str]] = []
     if table.images is None:
         images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
         if images.skipped:
@@ -80,8 +80,9 @@ def train(
     if run.done:
         return run
     with run.lock():
-        watchers = [watch, events.tensorboard(run.path / "tensorboard")] if tensorboard else [watch]
-        _train(run, prepared, lambda entry: [w(entry) for w in watchers])
+        if tensorboard:
+            watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
+        _train(run, prepared, watch)
     return run
 
 

@@ -8,10 +8,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from nearkin.data import Augment, PixelSource
 from nearkin.data.images import images_from, read_image
+from nearkin.data.progress import track
 from nearkin.data.storage import atomic
-from nearkin.data.transforms import shorter_side
+from nearkin.data.transforms import centre, shorter_side
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.pairs import unit
@@ -24,8 +24,7 @@ BATCH = 256
 
 @torch.no_grad()
 def embed(model: Model, source: Source, rows: np.ndarray, device: torch.device) -> Tensor:
-    """Raw embeddings of rows of a source, in eval mode, in batches of one fixed size: the same bits for an image
-    whatever else is embedded with it is not promised, the same bits for the same rows are."""
+    """Raw embeddings of rows of a source, in eval mode."""
     was_training = model.training
     model.eval()
     forward = model if model.cut == "none" else model.back
@@ -49,30 +48,18 @@ class Embedder:
         """L2-normalised embeddings, float32 (N, D), of paths, a folder, PIL images or uint8 RGB arrays (H, W, 3)."""
         if isinstance(images, str | Path):
             images = images_from(Path(images))
-        decoded = [shorter_side(_pixels(image), self.resize) for image in images]
-        if not decoded:
+        images = list(images)
+        if not images:
             raise NearkinError("there are no images to embed")
-        source = PixelSource(_Loose(decoded), size=self.size, crop=self.size, augment=Augment())
-        z = []
-        with torch.no_grad():
-            for start in range(0, len(decoded), BATCH):
-                rows = np.arange(start, min(start + BATCH, len(decoded)))
-                z.append(self.model(source.test(rows).to(self.device)).z.float().cpu())
-        return unit(torch.cat(z)).numpy()                                                       # (N, D)
+        starts = range(0, len(images), BATCH)
+        parts = [self._batch(images[i : i + BATCH]) for i in track(starts, "Embedding", len(starts))]
+        return unit(torch.cat(parts)).numpy()                                                   # (N, D)
 
-
-class _Loose:
-    """Images of any shapes, as a `PixelSource` takes them."""
-
-    def __init__(self, images: Sequence[np.ndarray]):
-        self._images = images
-        self.shapes = np.array([image.shape[:2] for image in images])                           # (N, 2)
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def __getitem__(self, index: int) -> np.ndarray:
-        return self._images[index]
+    @torch.no_grad()
+    def _batch(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
+        pixels = np.stack([centre(shorter_side(_pixels(image), self.resize), self.size) for image in images])
+        batch = torch.from_numpy(pixels).permute(0, 3, 1, 2)                                    # (B, 3, size, size)
+        return self.model(batch.to(self.device)).z.float().cpu()
 
 
 def embed_folder(embedder: Embedder, images: Path, output: Path) -> tuple[int, int]:
@@ -127,5 +114,6 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device(next(d for d, ok in there.items() if ok))
     if not there[name]:
-        raise NearkinError(f"device={name} is not available here; choices: {', '.join(d for d, ok in there.items() if ok)}")
+        found = ", ".join(d for d, ok in there.items() if ok)
+        raise NearkinError(f"device={name} is not available here; choices: {found}")
     return torch.device(name)

@@ -91,8 +91,8 @@ class SplitProtocol:
             if shared:
                 example = table.classes[min(shared)]
                 raise NearkinError(
-                    f"{len(shared)} classes ({example!r}, ...) stand in train and in test; test classes must be unseen: "
-                    f"change the split column, or drop it and take protocol=within"
+                    f"{len(shared)} classes ({example!r}, ...) stand in train and in test; test classes must be "
+                    f"unseen: change the split column, or drop it and take protocol=within"
                 )
             return trainval, query, gallery if len(gallery) else None
         self.enough_classes(table)
@@ -139,12 +139,12 @@ class FixedVal(SplitProtocol):
         if table.split is not None and (table.split == "val").any():
             val = table.split[trainval] == "val"
             if shared := set(labels[val]) & set(labels[~val]):
-                raise NearkinError(f"{len(shared)} classes stand in train and in val; validation classes must be unseen")
+                raise NearkinError(f"{len(shared)} classes stand in train and in val; those of val must be unseen")
         else:
             classes = np.random.default_rng([self.seed, 1]).permutation(np.unique(labels))
             count = max(2, round(self.share * len(classes)))
             if len(classes) - count < 2:
-                raise NearkinError(f"{len(classes)} training classes are too few to hold out {count}; protocol=standard")
+                raise NearkinError(f"{len(classes)} training classes: too few to hold out {count}; protocol=standard")
             val = np.isin(labels, classes[:count])
         return trainval[~val], trainval[val]
 
@@ -158,7 +158,7 @@ class Within(SplitProtocol):
 
     def __init__(self, *, seed: int = 0, val_share: float = 0.2, test_share: float = 0.3):
         super().__init__(seed=seed)
-        if not (0 < val_share and 0 < test_share and val_share + test_share < 1):
+        if not (val_share > 0 and test_share > 0 and val_share + test_share < 1):
             raise NearkinError(f"protocol.val_share={val_share}, test_share={test_share}: positive, together below 1")
         self.val_share, self.test_share = val_share, test_share
 

@@ -3,8 +3,8 @@
 | network              | lr    | batch | epochs | BatchNorm  | source                                                 |
 |----------------------|-------|-------|--------|------------|--------------------------------------------------------|
 | from random weights  | 1e-3  | 128   | 8      | trains     | measured on glyphs: batches of 32 classes x 4, AdamW   |
-| from given weights   | 3e-4  | 96    | 8      | frozen     | measured on CUB at 128 px; freezing as Roth, ProxyAnchor |
-| head alone (cut=all) | 1e-3  | 96    | 8      | frozen     | measured on CUB: heads overfit within a few epochs      |
+| from given weights   | 3e-4  | 96    | 8      | frozen     | measured on CUB at 128 px; frozen as Roth's code        |
+| head alone (cut=all) | 1e-3  | 96    | 8      | frozen     | measured on CUB: heads overfit within a few epochs     |
 """
 
 from typing import Any, TypeVar

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from nearkin.data import Report
 from nearkin.store import Run
 from nearkin.study import Job, Row, Study
 
@@ -34,7 +35,15 @@ def result_table(run: Run) -> Table:
     result = run.result
     validation = result["validation"]
     rows = [[m, percent(validation.get(m)), percent(v)] for m, v in result["test"].items()]
-    return table(f"run {run.hash}: {method_of(run)}", {"metric": "left", "validation %": "right", "test %": "right"}, rows)
+    return table(None, {"metric": "left", "validation %": "right", "test %": "right"}, rows)
+
+
+def result(run: Run) -> None:
+    out.print(f"run:    {method_of(run)}", highlight=False, markup=False, soft_wrap=True)
+    out.print(result_table(run))
+    for line in result_words(run):
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+    out.print(f"stored: {run.path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def result_words(run: Run) -> list[str]:
@@ -50,10 +59,10 @@ def result_words(run: Run) -> list[str]:
 
 def method_of(run: Run) -> str:
     """A run in a few words."""
-    changes = run.spec.changes()
-    shown = {"data.name": run.spec.data.name, "model.backbone": run.spec.model.backbone, "loss.name": run.spec.loss.name}
+    spec = run.spec
+    shown = {"data.name": spec.data.name, "model.backbone": spec.model.backbone, "loss.name": spec.loss.name}
     hidden = ("data.size", "data.crop", "data.resize", "train.batch", "train.lr", "model.freeze_bn")
-    shown |= {k: v for k, v in changes.items() if k not in hidden}
+    shown |= {k: v for k, v in spec.changes().items() if k not in hidden}
     return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
 
 
@@ -82,7 +91,7 @@ def study_table(study: Study, rows: list[Row]) -> Table:
     for row in rows:
         count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
         lines.append([*row.labels, count, *(cell(row, m) for m in study.metrics)])
-    return table(f"study {study.name}: test classes never seen in training; mean ± standard deviation over seeds",
+    return table(f"study {study.name}: classes never seen in training; mean ± std over seeds",
                  columns, lines)  # fmt: skip
 
 
@@ -97,11 +106,29 @@ def jobs_table(jobs: list[Job]) -> Table:
         ends = [line for line in lines if "validation" in line]
         best = max((max(line["validation"].get("recall@1", 0), 0) for line in ends), default=None)
         at = f"{last.get('epoch', last.get('epoch_end', 0))}/{last.get('epochs', '?')}"
-        rows.append([" ".join(job.cell.labels), str(job.cell.seed), at, f"{last.get('loss', float('nan')):.4g}", percent(best)])
+        loss = f"{last['loss']:.4g}" if "loss" in last else "–"
+        rows.append([" ".join(job.cell.labels), str(job.cell.seed), at, loss, percent(best)])
     done, failed = (sum(job.state == s for job in jobs) for s in ("done", "failed"))
     title = f"{done} of {len(jobs)} runs done" + (f", {failed} failed" if failed else "")
     right = {"seed": "right", "epoch": "right", "loss": "right", "best validation recall@1 %": "right"}
     return table(title, {"running": "left", **right}, rows)
+
+
+def verified(report: Report) -> None:
+    """What `data verify` found: counts, then every problem and warning in words."""
+    official = report.official or {}
+    rows = []
+    for split, (images, classes) in report.counts.items():
+        wanted = official.get(split)
+        said = "–" if wanted is None else f"{wanted[0]:,} of {wanted[1]:,}"
+        rows.append([split, f"{images:,}", f"{classes:,}", said])
+    right = {"images": "right", "classes": "right", "official": "right"}
+    title = f"{report.name}: {report.images:,} images, data {report.data_hash}"
+    out.print(table(title, {"split": "left", **right}, rows))
+    for kind, lines in (("problem", report.problems), ("warning", report.warnings)):
+        for line in lines:
+            out.print(f"{kind}: {line}", highlight=False, markup=False, soft_wrap=True)
+    out.print("everything is in order" if report.ok else "something is wrong", highlight=False)
 
 
 @contextmanager

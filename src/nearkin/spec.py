@@ -156,14 +156,14 @@ class TrainSpec(Frozen):
 
 
 class RunSpec(Frozen):
-    data: DataSpec = Field(default_factory=DataSpec)
-    protocol: ProtocolSpec = Field(default_factory=ProtocolSpec)
-    sampler: SamplerSpec = Field(default_factory=SamplerSpec)
-    model: ModelSpec = Field(default_factory=ModelSpec)
-    loss: LossSpec = Field(default_factory=LossSpec)
+    data: DataSpec = Field(default_factory=lambda: DataSpec())
+    protocol: ProtocolSpec = Field(default_factory=lambda: ProtocolSpec())
+    sampler: SamplerSpec = Field(default_factory=lambda: SamplerSpec())
+    model: ModelSpec = Field(default_factory=lambda: ModelSpec())
+    loss: LossSpec = Field(default_factory=lambda: LossSpec())
     miner: MinerSpec | None = None
     regulariser: RegulariserSpec | None = None
-    train: TrainSpec = Field(default_factory=TrainSpec)
+    train: TrainSpec = Field(default_factory=lambda: TrainSpec())
 
     def tree(self) -> dict[str, Any]:
         """Plain values, as YAML and JSON have them; parts that are not set stay out."""

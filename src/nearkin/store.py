@@ -161,7 +161,8 @@ class Store:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {', '.join(r.hash for r in matches)}")
+            found = ", ".join(run.hash for run in matches)
+            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {found}")
         raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
 
     def remove(self, run: Run) -> None:

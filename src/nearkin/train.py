@@ -28,6 +28,9 @@ from nearkin.store import Run
 
 CHECKPOINT_SECONDS = 120            # between checkpoints inside an epoch; every epoch ends with one
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
+OPTIMISERS: dict[str, Any] = {
+    "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+}  # fmt: skip
 
 
 class Source(Protocol):
@@ -139,8 +142,8 @@ def fit(
                     spread = mean_cosine_distance(embedded.z.detach())
                 active = objective.loss.active
                 entry = {
-                    "step": done.step, "epoch": epoch + 1, "epochs": epochs, "steps_per_epoch": per_epoch, "loss": value,
-                    "active": None if active is None else round(float(active), 4),
+                    "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
+                    "loss": value, "active": None if active is None else round(float(active), 4),
                     "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
                 }  # fmt: skip
                 log.write(**entry)
@@ -206,11 +209,9 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch
     groups = [{**g, "lr_factor": 1.0} for g in model.trainable_groups()]
     groups += [{**g, "new": True} for g in objective.parameter_groups()]
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
-        raise NearkinError(
-            f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {', '.join(g['name'] for g in groups)}"
-        )
+        known = ", ".join(g["name"] for g in groups)
+        raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
     base_lr = spec.lr or 0.0
-    kind = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
     settings = []
     for group in groups:
         own = spec.groups.get(group["name"])
@@ -221,7 +222,7 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch
             **({} if spec.optimiser == "sgd" else {"eps": own.eps if own and own.eps is not None else spec.eps}),
             **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
         })  # fmt: skip
-    return kind[spec.optimiser](settings, lr=base_lr)
+    return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
 
 
 def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:

@@ -26,10 +26,13 @@ class Balanced(BatchSampler):
         super().__init__(labels, batch, seed)
         self.per_class = per_class
         self.members = {c: np.flatnonzero(self.labels == c) for c in np.unique(self.labels)}
-        if per_class < 1 or batch % per_class:
+        if per_class < 1:
+            raise NearkinError(f"sampler.per_class={per_class}: at least 1 image of a class")
+        if batch % per_class:
+            below = batch // per_class * per_class
             raise NearkinError(
                 f"train.batch={batch} is not divisible by sampler.per_class={per_class}; "
-                f"the nearest are {batch // max(1, per_class) * per_class} and {-(-batch // max(1, per_class)) * per_class}"
+                f"the nearest are {below} and {below + per_class}"
             )
         if batch // per_class > len(self.members):
             raise NearkinError(
