@@ -1,0 +1,203 @@
+import errno
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from nearkin.data.source import PixelSource
+from nearkin.data.table import Augment, Table
+from nearkin.errors import NearkinError
+from nearkin.models import FeatureSource, build_model, cut
+
+
+class CountingPixels:
+    """70 random images (more than one batch); a random crop is the image rolled by a drawn amount."""
+
+    def __init__(self, count: int = 70, calls: int | None = None):
+        rng = torch.Generator().manual_seed(0)
+        self.images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, generator=rng)
+        self.tested, self.budget = 0, calls
+
+    def __len__(self):
+        return len(self.images)
+
+    def test(self, indices):
+        self.tested += len(indices)
+        if self.budget is not None and self.tested > self.budget:
+            raise KeyboardInterrupt
+        return self.images[indices]
+
+    def train(self, indices, generator, size=None):
+        assert size in (None, 32)
+        shift = torch.randint(1, 32, (len(indices),), generator=generator)
+        return torch.stack([self.images[i].roll(int(s), -1) for i, s in zip(indices, shift, strict=True)])
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return build_model(backbone="convnet", dim=8, cut="block3")
+
+
+def source(pixels, model, tmp_path, **settings):
+    return FeatureSource(pixels, model, data_hash="abc", cache=tmp_path, **settings)
+
+
+def files(tmp_path):
+    return sorted(p.name for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".lock")
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_views(tmp_path, model):
+    pixels = CountingPixels()
+    features = source(pixels, model, tmp_path, views=3)
+    assert features.rows.shape == (70 * 3, 128, 4, 4)
+    assert features.rows.dtype == np.float16
+    indices = np.array([69, 0, 5])
+    plain = model.front(pixels.images[indices])
+    close = {"rtol": 2e-3, "atol": 2e-3}
+    assert features.test(indices).dtype == torch.float32
+    torch.testing.assert_close(features.test(indices), plain, **close)
+    flipped = torch.tensor(features.rows[3 * indices + 1]).float()
+    torch.testing.assert_close(flipped, model.front(pixels.images[indices].flip(-1)), **close)
+    for i, row in zip(indices, features.rows[3 * indices + 2], strict=True):     # one of the 31 rolls
+        rolls = model.front(torch.stack([pixels.images[i].roll(s, -1) for s in range(1, 32)]))
+        assert (rolls - torch.tensor(row).float()).abs().amax((1, 2, 3)).min() < 2e-3
+    torch.testing.assert_close(model.back(features.test(indices)).z, model(pixels.images[indices]).z, **close)
+
+
+def test_without_flipping_the_second_view_is_a_crop(tmp_path, model):
+    pixels = CountingPixels()
+    features = source(pixels, model, tmp_path, views=2, flip=False)
+    flipped = model.front(pixels.images[:1].flip(-1))[0]
+    assert (torch.tensor(features.rows[1]).float() - flipped).abs().max() > 0.1
+
+
+def test_training_draws_every_view_from_the_generator_alone(tmp_path, model):
+    features = source(CountingPixels(), model, tmp_path, views=3)
+    indices = np.arange(70).repeat(4)
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    once, again, other = (features.train(indices, generator(s)) for s in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(once, again)
+    assert not torch.equal(once, other)
+    views = torch.tensor(features.rows.reshape(70, 3, -1)).float()[indices]                 # (B, 3, F)
+    hits = (once.flatten(1)[:, None] == views).all(2)
+    assert hits.any(1).all()
+    assert hits.float().mean(0).min() > 0.2                                                     # each a third
+
+
+def test_only_the_trained_images_get_all_views(tmp_path, model):
+    pixels = CountingPixels()
+    features = source(pixels, model, tmp_path, views=3, augmented=np.arange(10, 70, 2))
+    assert len(features.rows) == 40 + 30 * 3
+    for i in (0, 10, 11, 68, 69):
+        torch.testing.assert_close(features.test([i]), model.front(pixels.images[[i]]), rtol=2e-3, atol=2e-3)
+        drawn = {features.train([i], generator(s)).sum().item() for s in range(20)}
+        assert len(drawn) == (3 if i in (10, 68) else 1)
+
+
+def test_the_file_is_reused_and_found_by_its_content(tmp_path, model):
+    first = source(CountingPixels(), model, tmp_path)
+    assert len(files(tmp_path)) == 1
+    pixels = CountingPixels()
+    second = source(pixels, model, tmp_path)
+    assert pixels.tested < 70                                   # a few, for the name
+    assert np.array_equal(first.rows, second.rows)
+
+    other = CountingPixels()
+    other.images = other.images.flip(2)
+    source(other, model, tmp_path)                              # other pixels
+    source(CountingPixels(), model, tmp_path, views=2)          # other views
+    source(CountingPixels(), model, tmp_path, flip=False)
+    FeatureSource(CountingPixels(), model, data_hash="abd", cache=tmp_path)
+    assert len(files(tmp_path)) == 5
+    with torch.no_grad():
+        model.backbone.block4[0].weight.add_(1)                 # behind the cut: the same front
+        model.head.weight.add_(1)
+    source(CountingPixels(), model, tmp_path)
+    assert len(files(tmp_path)) == 5
+    with torch.no_grad():
+        model.backbone.block1[1].running_mean.add_(1)
+    source(CountingPixels(), model, tmp_path)
+    assert len(files(tmp_path)) == 6
+
+
+def test_deterministic(tmp_path, model):
+    rows = [source(CountingPixels(), model, tmp_path / name).rows for name in "ab"]
+    assert np.array_equal(*rows)
+
+
+def test_a_damaged_file_is_made_again(tmp_path, model):
+    rows = np.array(source(CountingPixels(), model, tmp_path).rows)
+    path = tmp_path / "features" / files(tmp_path)[0]
+    path.write_bytes(path.read_bytes()[:1000])
+    assert np.array_equal(source(CountingPixels(), model, tmp_path).rows, rows)
+
+
+def test_an_interruption_leaves_nothing(tmp_path, model):
+    with pytest.raises(KeyboardInterrupt):
+        source(CountingPixels(calls=68), model, tmp_path)       # in the second batch
+    assert files(tmp_path) == []
+    assert len(source(CountingPixels(), model, tmp_path)) == 70
+
+
+def test_a_full_disk_leaves_nothing_and_is_told(tmp_path, model, monkeypatch):
+    class Full(io.FileIO):
+        def write(self, data):
+            if len(data) > 1000:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(data)
+
+    monkeypatch.setattr(cut, "open", Full, raising=False)
+    with pytest.raises(NearkinError, match="disk is full"):
+        source(CountingPixels(), model, tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_two_workers_compute_once(tmp_path, model):
+    pixels = [CountingPixels() for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda p: source(p, model, tmp_path), pixels))
+    assert sorted(p.tested >= 70 for p in pixels) == [False, True]
+
+
+def test_pixel_source_with_another_training_crop(tmp_path):
+    """Crops for the file are taken at the test size, so that all views have one shape."""
+    images = np.random.default_rng(0).integers(0, 256, (5, 40, 48, 3), np.uint8)
+    table = Table(labels=np.zeros(5, int), classes=("a",), images=images)
+    pixels = PixelSource(table, size=32, crop=24, augment=Augment())
+    model = build_model(backbone="convnet", dim=4, cut="block2")
+    features = FeatureSource(pixels, model, data_hash="x", views=4, cache=tmp_path)
+    assert features.rows.shape == (20, 64, 8, 8)
+    assert model.back(features.train(np.array([0, 4]), generator())).z.shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("cut_at", "settings", "words"),
+    [("none", {}, "cut='none'"), ("all", {"views": 0}, "views=0")],
+)
+def test_bad_settings(tmp_path, cut_at, settings, words):
+    with pytest.raises(NearkinError, match=words):
+        source(CountingPixels(), build_model(backbone="convnet", cut=cut_at), tmp_path, **settings)
+
+
+def test_features_beyond_half_precision_are_an_error(tmp_path, model):
+    with torch.no_grad():
+        model.backbone.block3[1].weight.fill_(1e6)
+    with pytest.raises(NearkinError, match="float16"):
+        source(CountingPixels(), model, tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, model):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NearkinError, match="NEARKIN_CACHE"):
+        source(CountingPixels(), model, tmp_path / "file")
