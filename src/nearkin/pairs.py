@@ -17,9 +17,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
+from nearkin.numerics import at_least_float32, matmul, sqrt0, unit
 
 
 @dataclass
@@ -36,6 +37,22 @@ class Triplets(NamedTuple):
     anchor: Tensor                                                  # (T,)
     positive: Tensor                                                # (T,)
     negative: Tensor                                                # (T,)
+
+
+class Couples(NamedTuple):
+    """Anchors with one positive each, as a loss that uses all negatives draws them (N-pair, angular)."""
+
+    anchor: Tensor                                                  # (T,)
+    positive: Tensor                                                # (T,)
+
+
+class Quadruplets(NamedTuple):
+    """Triplets with a second negative `other`, of a third class; -1 where the batch has none."""
+
+    anchor: Tensor                                                  # (T,)
+    positive: Tensor                                                # (T,)
+    negative: Tensor                                                # (T,)
+    other: Tensor                                                   # (T,)
 
 
 class PairMasks(NamedTuple):
@@ -57,7 +74,7 @@ class Pairs:
     ):
         """`own`: for each anchor the column that is the anchor itself, so that self-pairs are excluded by
         index; None when no reference is an anchor. Without references the batch refers to itself."""
-        self.z = _at_least_float32(z)                               # (B, D), raw
+        self.z = at_least_float32(z)                               # (B, D), raw
         self.labels = labels                                        # (B,)
         self.square = references is None
         if references is None or reference_labels is None:
@@ -65,7 +82,7 @@ class Pairs:
             self.reference_labels = labels                          # (M,)
             self.own: Tensor | None = torch.arange(len(z), device=z.device)
         else:
-            self.reference_z = _at_least_float32(references)
+            self.reference_z = at_least_float32(references)
             if self.reference_z.dtype != self.z.dtype:              # float64 embeddings, float32 proxies
                 common = torch.promote_types(self.z.dtype, self.reference_z.dtype)
                 self.z, self.reference_z = self.z.to(common), self.reference_z.to(common)
@@ -112,7 +129,17 @@ class Pairs:
 
     @cached_property
     def d(self) -> Tensor:
-        return sqrt0(self.d2)                                       # (B, M)
+        """Distances on the sphere, √(2 - 2s)."""
+        return sqrt0(2 - 2 * self.s)                                # (B, M)
+
+    def d2_at(self, row: Tensor, column: Tensor) -> Tensor:
+        """Squared distances of listed pairs: from their vectors when they are few, else from the matrix."""
+        if len(row) * self.z.shape[1] <= len(self.z) * len(self.reference_z):
+            return (self.e[row] - self.reference_e[column]).square().sum(1)                     # (T,)
+        return self.d2.flatten().index_select(0, row * len(self.reference_z) + column)          # (T,)
+
+    def d_at(self, row: Tensor, column: Tensor) -> Tensor:
+        return sqrt0(self.d2_at(row, column))                                                   # (T,)
 
     @cached_property
     def dot(self) -> Tensor:
@@ -124,8 +151,7 @@ class Pairs:
         """Euclidean distances of the raw vectors."""
         square = self.z.square().sum(1)                             # (B,)
         reference_square = square if self.square else self.reference_z.square().sum(1)
-        d2 = square[:, None] + reference_square - 2 * self.dot
-        return sqrt0(d2.clamp_min(0))                               # (B, M)
+        return sqrt0(square[:, None] + reference_square - 2 * self.dot)     # (B, M)
 
     # -- who is whose kin ---------------------------------------------------------------------------------
 
@@ -174,43 +200,12 @@ class Pairs:
         return (self.z * 0).sum()
 
 
-def unit(z: Tensor) -> Tensor:
-    """z / ‖z‖ over the last dimension; a zero vector stays zero, with a finite gradient."""
-    norm = z.norm(dim=-1, keepdim=True)
-    return z / torch.where(norm > 0, norm, torch.ones_like(norm))
-
-
-def mean_norm(z: Tensor, power: int = 1) -> Tensor:
-    """Mean of ‖z‖ or ‖z‖² over the rows; 0 for no rows."""
-    square = z.square().sum(1)
-    return (square if power == 2 else sqrt0(square)).sum() / max(1, len(z))
-
-
-def sqrt0(x: Tensor) -> Tensor:
-    """Exact square root with gradient 0 (not infinity) at 0."""
-    positive = x > 0
-    return torch.where(positive, torch.where(positive, x, torch.ones_like(x)).sqrt(), torch.zeros_like(x))
-
-
-def masked_lse(x: Tensor, mask: Tensor, dim: int, *, with_zero: bool = False) -> Tensor:
-    """log Σ exp(x) over the masked entries; `with_zero` adds a term exp(0), i.e. log(1 + Σ).
-
-    Entries outside the mask never reach exp, so that neither value nor gradient can overflow; an empty row
-    gives -inf without `with_zero` (mask it before use) and 0 with it.
-    """
-    x = x.masked_fill(~mask, -torch.inf)
-    if with_zero:
-        zero_shape = list(x.shape)
-        zero_shape[dim] = 1
-        x = torch.cat([x, x.new_zeros(zero_shape)], dim)
-    return x.logsumexp(dim)
-
-
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Full-precision product, also inside a mixed-precision region."""
-    with torch.autocast(a.device.type, enabled=False):
-        return a @ b
-
-
-def _at_least_float32(z: Tensor) -> Tensor:
-    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+def draw_one(mask: Tensor, generator: Generator | None) -> Tensor:
+    """One uniformly drawn column of each row of a mask; rows without any give column 0 (leave them out yourself)."""
+    count = mask.sum(1)                                             # (B,)
+    chance = torch.rand(len(mask), generator=generator, device=mask.device, dtype=torch.float64)
+    place = count.cumsum(0) - count + (chance * count).long()       # in the list of all columns, row after row
+    columns = mask.nonzero()[:, 1]
+    if not len(columns):
+        return torch.zeros_like(count)
+    return columns[place.clamp_max(len(columns) - 1)].masked_fill(count == 0, 0)                # (B,)

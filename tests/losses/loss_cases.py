@@ -13,7 +13,21 @@ from nearkin.registry import LOSSES, MINERS
 
 # Settings beside the defaults that are tested against the oracles and for gradients.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}],
+    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}, {"form": "similarity", "threshold": 0.1}],
+    "generalized_lifted": [{"margin": 3.0, "reg_power": 2}],
+    "npair": [{"pairing": "class"}],
+    "angular": [{"alpha": 40.0, "npair": 0.0}],
+    "margin": [
+        {"per_class": False, "divisor": "active_triplets"},
+        {"beta": 0.9, "margin": 0.4, "nu": 0.1, "divisor": "active_triplets"},
+    ],
+    "snr_contrastive": [{"pos_margin": 0.2, "neg_margin": 2.0, "reg_weight": 0.1}],
+    "softmax": [{"bias": True}],
+    "arcface": [{"margin": 1.2, "scale": 8.0, "monotone": True}],
+    "soft_triple": [{"centres": 3, "scale": 20.0, "tau": 1.0}, {"centres": 1}],
+    "proxy_repel": [{"via": "proxies"}],
+    "histogram": [{"nodes": 11}],
+    "fastap": [{"bins": 17}],
     "triplet": [
         {"squared": False, "margin": 0.1},
         {"reduction": "mean_active"},

@@ -1,8 +1,8 @@
 """What a loss is: a small module that declares what it takes.
 
-`accepts` names the mined tuples that a loss can use: `PairMasks` (it sums over masked pairs), `Triplets` (it
-sums over index triplets), both, or nothing (proxy losses). A miner that gives something else is refused when
-the objective is built.
+`accepts` names the tuples that a loss can use: `PairMasks` (it sums over masked pairs), `Triplets` (it sums over
+index triplets), both, or nothing (proxy losses). A miner that gives something else is refused when the objective is
+built.
 """
 
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 class Loss(nn.Module):
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    source: ClassVar[str] = ""              # first publication
     accepts: ClassVar[tuple[type, ...]] = ()
     needs_square: ClassVar[bool] = False    # wants reference-reference similarities: no memory beside it
     lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters over the base rate
@@ -31,6 +32,8 @@ class Loss(nn.Module):
         generator: Generator | None = None,
     ) -> Tensor:
         pairs = Pairs.of(embeddings, labels)
+        if self.needs_square and not pairs.square:
+            raise NearkinError(f"{type(self).__name__} compares references with each other: no memory beside it")
         tuples = self.draw(pairs, tuples, generator)
         if tuples is None:
             return self.compute(pairs)
@@ -45,7 +48,7 @@ class Loss(nn.Module):
         """What the loss picks at random itself (N-pair's positives): all chance is here, none in `compute`."""
         return tuples
 
-    def compute(self, pairs: Pairs, triplets: Any = None) -> Tensor:
+    def compute(self, pairs: Pairs, tuples: Any = None) -> Tensor:
         raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
 
     def extra_repr(self) -> str:
@@ -67,27 +70,38 @@ class TripletLoss(Loss):
 class ProxyLoss(Loss):
     """Compares each sample with learned class vectors of its own."""
 
-    def __init__(self, num_classes: int, dim: int):
+    def __init__(self, num_classes: int, dim: int, per_class: int = 1):
         super().__init__()
         if num_classes < 2:
             raise NearkinError(f"num_classes={num_classes}: a proxy loss needs at least 2 classes")
         self.num_classes = num_classes
-        self.proxies = nn.Parameter(torch.empty(num_classes, dim))  # (C, D), raw
+        self.proxies = nn.Parameter(torch.empty(per_class * num_classes, dim))  # (C, D), raw
 
-    def against_proxies(self, pairs: Pairs) -> Pairs:
-        """The batch as anchors, the proxies as references."""
-        self.check(pairs)
-        classes = torch.arange(self.num_classes, device=pairs.z.device)
-        return Pairs(pairs.z, pairs.labels, references=self.proxies, reference_labels=classes)
+    def cosines(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """Cosine of each sample with each proxy, and the labels: the batch as anchors, the proxies as references."""
+        labels = self.check(pairs)
+        classes = torch.arange(len(self.proxies), device=labels.device)
+        return Pairs(pairs.z, labels, references=self.proxies, reference_labels=classes).s, labels     # (B, C), (B,)
 
-    def check(self, pairs: Pairs) -> None:
+    def others(self, labels: Tensor) -> Tensor:
+        """The mask of the classes that are not a sample's own."""
+        mask = torch.ones(len(labels), self.num_classes, dtype=torch.bool, device=labels.device)
+        return mask.scatter_(1, labels[:, None], False)                                         # (B, C)
+
+    def check(self, pairs: Pairs) -> Tensor:
         if pairs.z.shape[1] != self.proxies.shape[1]:
             raise NearkinError(
                 f"embeddings have {pairs.z.shape[1]} dimensions, the proxies of {type(self).__name__} "
                 f"have {self.proxies.shape[1]}"
             )
-        if len(pairs.labels) and not 0 <= int(pairs.labels.min()) <= int(pairs.labels.max()) < self.num_classes:
-            raise NearkinError(
-                f"labels run from {int(pairs.labels.min())} to {int(pairs.labels.max())}; "
-                f"{type(self).__name__} has num_classes={self.num_classes} (labels 0 to {self.num_classes - 1})"
-            )
+        return check_labels(pairs.labels, self.num_classes, self)
+
+
+def check_labels(labels: Tensor, num_classes: int, loss: Loss) -> Tensor:
+    """Labels that number the class vectors of a loss."""
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
+        raise NearkinError(
+            f"labels run from {int(labels.min())} to {int(labels.max())}; "
+            f"{type(loss).__name__} has num_classes={num_classes} (labels 0 to {num_classes - 1})"
+        )
+    return labels.long()

@@ -10,12 +10,17 @@ from torch import Tensor
 
 from nearkin.bounds import above, between
 from nearkin.losses.base import PairLoss
-from nearkin.pairs import Pairs, Triplets, masked_lse
+from nearkin.numerics import masked_lse
+from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
 
 @LOSSES.register("multi_similarity")
 class MultiSimilarity(PairLoss):
+    """Multi-similarity loss; its miner has the same name."""
+
+    source = "Wang et al. 2019"
+
     def __init__(self, *, alpha: float = 2.0, beta: float = 40.0, base: float = 0.5):
         super().__init__()
         above(0, alpha=alpha, beta=beta)
@@ -24,10 +29,9 @@ class MultiSimilarity(PairLoss):
         self.beta = beta
         self.base = base
 
-    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
-        shifted = pairs.s - self.base                                                           # (B, M)
-        attract = masked_lse(-self.alpha * shifted, pairs.positive, 1, with_zero=True)          # (B,)
-        repel = masked_lse(self.beta * shifted, pairs.negative, 1, with_zero=True)              # (B,)
-        kept = (pairs.positive | pairs.negative).any(1)                                         # (B,)
-        self.active = (pairs.positive.sum() + pairs.negative.sum()) / max(1, kept.numel() * (pairs.s.shape[1] - 1))
-        return (attract / self.alpha + repel / self.beta).sum() / kept.sum().clamp_min(1)
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-self.alpha, shift=self.base, with_zero=True)    # (B,)
+        repel = masked_lse(pairs.s, pairs.negative, 1, scale=self.beta, shift=self.base, with_zero=True)        # (B,)
+        kept = pairs.positive.sum(1) + pairs.negative.sum(1)                                    # (B,) pairs an anchor
+        self.active = kept.sum() / max(1, pairs.s.numel() - len(kept))
+        return (attract / self.alpha + repel / self.beta).sum() / (kept > 0).sum().clamp_min(1)

@@ -10,12 +10,16 @@ from torch import Tensor, nn
 
 from nearkin.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
-from nearkin.pairs import Pairs, Triplets, masked_lse
+from nearkin.numerics import masked_lse
+from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
 
 @LOSSES.register("proxy_anchor")
 class ProxyAnchor(ProxyLoss):
+    """ProxyAnchor loss."""
+
+    source = "Kim et al. 2020"
     lr_factor = 100.0
 
     def __init__(self, num_classes: int, dim: int, *, alpha: float = 32.0, delta: float = 0.1):
@@ -26,10 +30,15 @@ class ProxyAnchor(ProxyLoss):
         self.delta = delta
         nn.init.kaiming_normal_(self.proxies, mode="fan_out")
 
-    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
-        proxies = self.against_proxies(pairs)
-        s, own = proxies.s, proxies.positive                                                    # (B, C)
-        attract = masked_lse(-self.alpha * (s - self.delta), own, 0, with_zero=True)            # (C,)
-        repel = masked_lse(self.alpha * (s + self.delta), ~own, 0, with_zero=True)              # (C,)
-        present = own.any(0)                                                                    # (C,)
-        return attract.sum() / present.sum().clamp_min(1) + repel.sum() / self.num_classes
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        cosines, labels = self.cosines(pairs)                                                   # (B, C)
+        repel = masked_lse(cosines, self.others(labels), 0, scale=self.alpha, shift=-self.delta, with_zero=True)
+        return self.attract(cosines, labels) + repel.mean()
+
+    def attract(self, cosines: Tensor, labels: Tensor) -> Tensor:
+        """The first term, over the own cosines alone: |C⁺| rows, not C."""
+        own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
+        present = labels.unique()                                                               # (C⁺,)
+        member = present[:, None] == labels                                                     # (C⁺, B)
+        pull = masked_lse(own.expand(member.shape), member, 1, scale=-self.alpha, shift=self.delta, with_zero=True)
+        return pull.sum() / max(1, len(present))

@@ -19,7 +19,9 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("triplet")
 class Triplet(TripletLoss):
-    """Without a miner: all triplets of the batch, in O(B·M) memory."""
+    """Triplet loss. Without a miner: all triplets of the batch, in O(B·M) memory."""
+
+    source = "Schroff et al. 2015"
 
     def __init__(
         self,
@@ -36,29 +38,51 @@ class Triplet(TripletLoss):
         self.reduction = reduction
 
     def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
-        d = pairs.d2 if self.squared else pairs.d                                               # (B, M)
         if triplets is None:
+            d = pairs.d2 if self.squared else pairs.d                                           # (B, M)
             total, count, active = all_triplets(d, pairs.positive, pairs.negative, self.margin)
         else:
-            terms = (d[triplets.anchor, triplets.positive] - d[triplets.anchor, triplets.negative] + self.margin).relu()
-            total, count, active = terms.sum(), d.new_tensor(len(terms)), (terms > 0).sum()
+            at = pairs.d2_at if self.squared else pairs.d_at
+            d_ap, d_an = at(triplets.anchor, triplets.positive), at(triplets.anchor, triplets.negative)
+            total, count, active = listed_triplets(d_ap, d_an, self.margin)
         self.active = active / count.clamp_min(1)
         divisor = count if self.reduction == "mean" else active
         return pairs.zero() + total / divisor.clamp_min(1)
 
 
-def all_triplets(d: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ, number and active number of [d_ap - d_an + γ]₊ over all triplets, without listing them.
+def listed_triplets(d_ap: Tensor, d_an: Tensor, margin: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Sum, number and active number of [d_ap - d_an + γ]₊."""
+    terms = (d_ap - d_an + margin).relu()                                                       # (T,)
+    return terms.sum(), torch.tensor(len(terms), device=terms.device), (terms > 0).sum()
 
-    With an anchor's negatives sorted, the active ones of a pair (a, p) are the first c, those with
-    d_an < d_ap + γ, and their sum is c·(d_ap + γ) - prefix(c).
+
+def all_triplets(
+    d: Tensor, positive: Tensor, negative: Tensor, margin: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same over all triplets of a batch, without listing them.
+
+    A hinge is linear where it is active, so the sum is Σ w·d + γ·#active, where w counts at (a, p) the negatives
+    nearer than d_ap + γ, and at (a, n) (with a minus) the positives whose d_ap + γ reaches n.
     """
-    sorted_d = d.masked_fill(~negative, torch.inf).sort(dim=1).values                           # (B, M)
-    prefix = sorted_d.masked_fill(sorted_d.isinf(), 0).cumsum(1)
-    prefix = torch.cat([prefix.new_zeros(len(d), 1), prefix], dim=1)                            # (B, M + 1)
-    reach = d + margin
-    c = torch.searchsorted(sorted_d.detach(), reach.detach().contiguous())                      # (B, M)
-    c = c.masked_fill(~positive, 0)
-    total = (c * reach - prefix.gather(1, c)).masked_fill(~positive, 0).sum()
     count = (positive.sum(1) * negative.sum(1)).sum()
-    return total, count, c.sum()
+    with torch.no_grad():
+        slots = int(positive.sum(1).max()) if len(d) else 0                                     # P
+        weight = torch.zeros_like(d)
+        active = torch.zeros_like(count)
+        for start in range(0, len(d), 256):
+            rows = slice(start, start + 256)
+            active += _count_active(d[rows], positive[rows], negative[rows], margin, slots, weight[rows])
+    return (d * weight).sum() + margin * active, count, active
+
+
+def _count_active(
+    d: Tensor, positive: Tensor, negative: Tensor, margin: float, slots: int, weight: Tensor
+) -> Tensor:
+    reach = d.masked_fill(~positive, -torch.inf).topk(slots, dim=1)                             # (b, P), largest first
+    column = reach.indices.flip(1)
+    reached = reach.values.flip(1).add_(margin)                                                 # (b, P) ascending
+    missed = torch.searchsorted(reached, d, right=True)                                         # (b, M) reaches <= d
+    weight.sub_((slots - missed).mul_(negative))
+    nearer = missed.new_zeros(len(d), slots + 1).scatter_add_(1, missed, negative.long()).cumsum(1)[:, :slots]
+    weight.scatter_add_(1, column, nearer.to(weight.dtype))                                     # empty slots add 0
+    return nearer.sum()

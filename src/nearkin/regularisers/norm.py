@@ -8,7 +8,8 @@
 from torch import Tensor
 
 from nearkin.bounds import at_least, one_of
-from nearkin.pairs import Pairs, mean_norm
+from nearkin.numerics import mean_norm
+from nearkin.pairs import Pairs
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
 

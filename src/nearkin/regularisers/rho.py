@@ -12,8 +12,7 @@ from torch import Generator
 
 from nearkin.bounds import between
 from nearkin.errors import NearkinError
-from nearkin.miners.base import draw
-from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.pairs import PairMasks, Pairs, Triplets, draw_one
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
 
@@ -30,7 +29,7 @@ class Rho(Regulariser):
         if not isinstance(tuples, Triplets) or pairs.own is None:
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor
-        other = draw(pairs.positive[anchor], generator)                                         # (T,) p'
+        other = draw_one(pairs.positive[anchor], generator)                                         # (T,) p'
         switched = torch.rand(len(anchor), generator=generator, device=anchor.device) < self.p_switch
         switched &= pairs.positive[anchor].any(1)
         return Triplets(

@@ -1,0 +1,82 @@
+"""Margin loss.
+
+    ℓ = [γ + d_ap - β]₊ + [γ + β - d_an]₊,      L = Σ ℓ / number of active terms + ν·Σβ
+
+with a learned boundary β: one for all, or one a class (the anchor's). Wu et al. 2017 (ICCV). γ = 0.2, β = 1.2 a class
+and learned at 50 times the base rate, ν = 0 as in the code of Roth et al. 2020 (eq. 10 lacks the hinges).
+divisor="active_triplets" counts triplets with an active half, as their code does; "active_pairs" counts halves.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from nearkin.bounds import at_least, one_of
+from nearkin.errors import NearkinError
+from nearkin.losses.base import TripletLoss, check_labels
+from nearkin.pairs import Pairs, Triplets
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("margin")
+class Margin(TripletLoss):
+    """Margin loss. Without a miner: all triplets of the batch, in O(B·M) memory."""
+
+    source = "Wu et al. 2017"
+    lr_factor = 50.0
+
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        *,
+        margin: float = 0.2,
+        beta: float = 1.2,
+        per_class: bool = True,
+        learn_beta: bool = True,
+        nu: float = 0.0,
+        divisor: Literal["active_pairs", "active_triplets"] = "active_pairs",
+    ):
+        super().__init__()
+        at_least(0, margin=margin, beta=beta, nu=nu)
+        one_of("active_pairs", "active_triplets", divisor=divisor)
+        if per_class and num_classes is None:
+            raise NearkinError("margin with one beta a class needs num_classes; or set per_class=False")
+        self.num_classes = num_classes if per_class else None
+        self.margin = margin
+        self.nu = nu
+        self.divisor = divisor
+        self.beta = nn.Parameter(torch.full((self.num_classes or 1,), float(beta)), requires_grad=learn_beta)
+
+    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        beta = self.beta.to(pairs.z.dtype)
+        if self.num_classes is not None:
+            beta = beta[check_labels(pairs.labels, self.num_classes, self)]                     # (B,)
+        beta = beta.expand(len(pairs.z))
+        listed = self._all(pairs, beta) if triplets is None else self._listed(pairs, beta, triplets)
+        total, active_pairs, active_triplets, count = listed
+        self.active = active_triplets / count.clamp_min(1)
+        divisor = active_pairs if self.divisor == "active_pairs" else active_triplets
+        return pairs.zero() + total / divisor.clamp_min(1) + self.nu * self.beta.sum()
+
+    def _listed(self, pairs: Pairs, beta: Tensor, triplets: Triplets) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        beta = beta[triplets.anchor]                                                            # (T,)
+        attract = (self.margin + pairs.d_at(triplets.anchor, triplets.positive) - beta).relu()
+        repel = (self.margin + beta - pairs.d_at(triplets.anchor, triplets.negative)).relu()
+        active_a, active_r = attract > 0, repel > 0
+        count = torch.tensor(len(beta), device=beta.device)
+        return attract.sum() + repel.sum(), active_a.sum() + active_r.sum(), (active_a | active_r).sum(), count
+
+    def _all(self, pairs: Pairs, beta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A pair (a, p) stands in |N_a| triplets and a pair (a, n) in |P_a|; hinges are linear where active."""
+        d, b = pairs.d, beta[:, None]                                                           # (B, M), (B, 1)
+        with torch.no_grad():
+            attract = pairs.positive & (d > b - self.margin)                                    # (B, M)
+            repel = pairs.negative & (d < b + self.margin)                                      # (B, M)
+            p, n = pairs.positive.sum(1), pairs.negative.sum(1)                                 # (B,)
+            attracting, repelling = attract.sum(1), repel.sum(1)                                # (B,)
+            weight = (attract * n[:, None]).to(d.dtype) - (repel * p[:, None]).to(d.dtype)      # (B, M)
+            active_triplets = (p * n - (p - attracting) * (n - repelling)).sum()
+        constant = (self.margin - beta) * (attracting * n) + (self.margin + beta) * (repelling * p)
+        active_pairs = (attracting * n + repelling * p).sum()
+        return (d * weight).sum() + constant.sum(), active_pairs, active_triplets, (p * n).sum()

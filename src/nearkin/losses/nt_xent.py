@@ -1,0 +1,33 @@
+"""NT-Xent: normalised temperature-scaled cross-entropy over labelled pairs.
+
+    L = mean over ordered positive pairs (i, j) of -log( e^{s_ij/t} / (e^{s_ij/t} + Σ_{n∈N_i} e^{s_in/t}) )
+
+The other positives of i are not in the denominator. Sohn 2016 (NeurIPS), Chen et al. 2020 (ICML); t = 0.07 as in
+pytorch-metric-learning. Anchors without negatives are left out.
+"""
+
+from torch import Tensor
+
+from nearkin.bounds import above
+from nearkin.losses.base import PairLoss
+from nearkin.numerics import log1p_exp, masked_lse
+from nearkin.pairs import Pairs, Triplets
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("nt_xent")
+class NTXent(PairLoss):
+    """NT-Xent loss."""
+
+    source = "Chen et al. 2020"
+
+    def __init__(self, *, temperature: float = 0.07):
+        super().__init__()
+        above(0, temperature=temperature)
+        self.temperature = temperature
+
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        repel = masked_lse(pairs.s, pairs.negative, 1, scale=1 / self.temperature)              # (B,)
+        i, j = pairs.positive.nonzero(as_tuple=True)                                            # (P,)
+        terms = log1p_exp(repel[i] - pairs.s[i, j] / self.temperature)                          # (P,)
+        return pairs.zero() + terms.sum() / repel[i].isfinite().sum().clamp_min(1)

@@ -1,0 +1,78 @@
+"""ProxyAnchor's attraction, with proxies that repel each other in place of its second term.
+
+    L = 1/|C⁺| Σ_{c∈C⁺} log(1 + Σ_{y_i=c} exp(-α(s_ic - δ))) + 1/C Σ_c log(1 + Σ_{c'≠c} exp(α(g_cc' + δ)))
+
+    via="proxies"    g_cc' = ŵ_c·ŵ_c'                           Psomas 2020, eq. 6.1
+    via="batch"      g_cc' = Σ_i s_ic·s_ic'                     eq. 6.2; not divided by B: it grows with the batch
+
+α = 32, δ = 0.1 and the learning rate as ProxyAnchor. (Eq. 6.1 prints an outer sum over negative proxies; as in 6.2 and
+the author's code it runs over all.) The default is eq. 6.2, the author's reported loss.
+"""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nearkin.bounds import one_of
+from nearkin.losses.proxy_anchor import ProxyAnchor
+from nearkin.numerics import matmul, unit
+from nearkin.pairs import Pairs, Triplets
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("proxy_repel")
+class ProxyRepel(ProxyAnchor):
+    """ProxyAnchor's attraction with repelling proxies."""
+
+    source = "Psomas 2020, eqs. 6.1 and 6.2"
+
+    def __init__(
+        self,
+        num_classes: int,
+        dim: int,
+        *,
+        via: Literal["proxies", "batch"] = "batch",
+        alpha: float = 32.0,
+        delta: float = 0.1,
+    ):
+        super().__init__(num_classes, dim, alpha=alpha, delta=delta)
+        one_of("proxies", "batch", via=via)
+        self.via = via
+
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        cosines, labels = self.cosines(pairs)                                                   # (B, C)
+        vectors = unit(self.proxies).to(cosines.dtype) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
+        return self.attract(cosines, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
+
+
+class _Repulsion(torch.autograd.Function):
+    """1/C Σ_c log(1 + Σ_{c'≠c} exp(α(x_c·x_c' + δ))), over blocks of rows so that C×C never stands in memory.
+
+    The gradient (α/C)(P + Pᵀ)x, P the softmax shares, is gathered on the way: a second pass would cost the same again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, alpha: float, delta: float) -> Tensor:
+        classes = len(x)
+        total, gradient = x.new_zeros(()), torch.zeros_like(x)
+        for start in range(0, classes, 256):
+            part = x[start : start + 256]                                                       # (b, D)
+            terms = matmul(part, x.T).add_(delta).mul_(alpha)                                   # (b, C)
+            terms[torch.arange(len(part)), torch.arange(start, start + len(part))] = -torch.inf
+            top = terms.amax(1, keepdim=True).clamp_min_(0)
+            share = terms.sub_(top).exp_()
+            sum_ = share.sum(1, keepdim=True) + (-top).exp()
+            total += (top + sum_.log()).sum()
+            share.div_(sum_)
+            gradient[start : start + 256] += matmul(share, x)
+            gradient += matmul(share.T, part)
+        ctx.save_for_backward(gradient.mul_(alpha / classes))
+        return total / classes
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient * g, None, None

@@ -1,0 +1,55 @@
+"""Quadruplet loss.
+
+    L = mean [d_ap - d_an + γ₁]₊ + mean [d_ap - d_nn' + γ₂]₊           n' of a third class, drawn uniformly
+
+Chen et al. 2017 (CVPR). γ₁ = 1, γ₂ = 0.5 as in Roth et al. 2020, whose eq. 14 prints d_an for the second d_ap and whose
+code may draw n' from the classes of a or n; ours does not. Without three classes in the batch the second term is left
+out. Triplets come from the miner; without one they are distance-weighted, as there.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from nearkin.bounds import at_least
+from nearkin.errors import NearkinError
+from nearkin.losses.base import Loss
+from nearkin.miners.distance_weighted import DistanceWeighted
+from nearkin.pairs import Pairs, Quadruplets, Triplets, draw_one
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("quadruplet")
+class Quadruplet(Loss):
+    """Quadruplet loss."""
+
+    source = "Chen et al. 2017"
+    accepts: ClassVar[tuple[type, ...]] = (Triplets, Quadruplets)
+    needs_square = True
+
+    def __init__(self, *, margin: float = 1.0, margin2: float = 0.5):
+        super().__init__()
+        at_least(0, margin=margin, margin2=margin2)
+        self.margin = margin
+        self.margin2 = margin2
+
+    def draw(self, pairs: Pairs, tuples: Any, generator: Generator | None) -> Any:
+        triplets = DistanceWeighted()(pairs, generator=generator) if tuples is None else tuples
+        if not isinstance(triplets, Triplets):
+            return triplets
+        third = pairs.negative[triplets.anchor] & pairs.negative[triplets.negative]             # (T, M)
+        other = draw_one(third, generator).masked_fill(~third.any(1), -1)
+        return Quadruplets(*triplets, other)
+
+    def compute(self, pairs: Pairs, quadruplets: Quadruplets | None = None) -> Tensor:
+        if quadruplets is None:
+            raise NearkinError("Quadruplet.compute needs quadruplets: call the loss, not compute")
+        a, p, n, other = quadruplets
+        d_ap, d_an = pairs.d_at(a, p), pairs.d_at(a, n)                                         # (T,)
+        first = (d_ap - d_an + self.margin).relu()
+        has = other >= 0
+        second = (d_ap[has] - pairs.d_at(n[has], other[has]) + self.margin2).relu()
+        terms = torch.cat([first, second])
+        self.active = (terms > 0).sum() / max(1, len(terms))
+        return pairs.zero() + first.sum() / max(1, len(first)) + second.sum() / max(1, len(second))

@@ -1,0 +1,90 @@
+"""Losses on the signal-to-noise ratio of two embeddings.
+
+    SNR(a, x) = Var_m(e_am - e_xm) / Var_m(e_am)                    variances over the coordinates; not symmetric
+    snr_triplet        Σ [SNR_ap - SNR_an + γ]₊ / #active + λ·mean_i |Σ_m e_im|
+    snr_contrastive    mean [SNR_p - m₊]₊ + mean [γ - SNR_n]₊ over non-zero terms + λ·mean_i |Σ_m e_im|
+
+Yuan et al. 2019 (CVPR). Triplet: γ = 0.2, λ = 0.005 as in Roth et al. 2020 (their code drops λ beside the
+distance-weighted miner; eq. 15 lacks the squares). Contrastive: m₊ = 0, γ = 1, λ = 0 as in pytorch-metric-learning.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from nearkin.bounds import at_least
+from nearkin.losses.base import PairLoss, TripletLoss
+from nearkin.losses.contrastive import hinge_means
+from nearkin.losses.triplet import all_triplets, listed_triplets
+from nearkin.numerics import matmul
+from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("snr_triplet")
+class SNRTriplet(TripletLoss):
+    """Triplet loss on signal-to-noise ratios. Without a miner: all triplets, in O(B·M) memory."""
+
+    source = "Yuan et al. 2019"
+
+    def __init__(self, *, margin: float = 0.2, reg_weight: float = 0.005):
+        super().__init__()
+        at_least(0, margin=margin, reg_weight=reg_weight)
+        self.margin = margin
+        self.reg_weight = reg_weight
+
+    def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        if triplets is None:
+            total, count, active = all_triplets(snr(pairs), pairs.positive, pairs.negative, self.margin)
+        else:
+            snr_ap, snr_an = (snr_at(pairs, triplets.anchor, x) for x in (triplets.positive, triplets.negative))
+            total, count, active = listed_triplets(snr_ap, snr_an, self.margin)
+        self.active = active / count.clamp_min(1)
+        return total / active.clamp_min(1) + self.reg_weight * mean_sum(pairs.e)
+
+
+@LOSSES.register("snr_contrastive")
+class SNRContrastive(PairLoss):
+    """Contrastive loss on signal-to-noise ratios."""
+
+    source = "Yuan et al. 2019"
+    accepts: ClassVar[tuple[type, ...]] = (PairMasks,)
+
+    def __init__(self, *, pos_margin: float = 0.0, neg_margin: float = 1.0, reg_weight: float = 0.0):
+        super().__init__()
+        at_least(0, pos_margin=pos_margin, neg_margin=neg_margin, reg_weight=reg_weight)
+        self.pos_margin = pos_margin
+        self.neg_margin = neg_margin
+        self.reg_weight = reg_weight
+
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        value, self.active = hinge_means(
+            snr(pairs), pairs.positive, pairs.negative, self.pos_margin, self.neg_margin
+        )
+        return value + self.reg_weight * mean_sum(pairs.e)
+
+
+def snr(pairs: Pairs) -> Tensor:
+    """1 + (Var x - 2 Cov(a, x)) / Var a, as one product with the variance of x as a further coordinate."""
+    a, var_a = _centred(pairs.e)                                                                # (B, D), (B, 1)
+    x, var_x = (a, var_a) if pairs.square else _centred(pairs.reference_e)
+    var_a = var_a.clamp_min(1e-12)
+    left, right = torch.cat([-2 / a.shape[1] * a, torch.ones_like(var_a)], 1) / var_a, torch.cat([x, var_x], 1)
+    return (1 + matmul(left, right.T)).relu()                                                   # (B, M)
+
+
+def snr_at(pairs: Pairs, row: Tensor, column: Tensor) -> Tensor:
+    """SNR of listed pairs."""
+    a, var_a = _centred(pairs.e[row])
+    x, _ = _centred(pairs.reference_e[column])
+    return (a - x).square().mean(1) / var_a[:, 0].clamp_min(1e-12)                              # (T,)
+
+
+def _centred(e: Tensor) -> tuple[Tensor, Tensor]:
+    centred = e - e.mean(1, keepdim=True)
+    return centred, centred.square().mean(1, keepdim=True)
+
+
+def mean_sum(e: Tensor) -> Tensor:
+    return e.sum(1).abs().sum() / max(1, len(e))

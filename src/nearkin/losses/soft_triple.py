@@ -1,0 +1,83 @@
+"""SoftTriple loss: several centres v_ck a class.
+
+    S_ic = Σ_k softmax_k(e_i·v_ck / γ)·(e_i·v_ck)
+    L = mean cross-entropy of λ(S_ic - δ·[c = y_i]) + τ/(C·K(K-1)) Σ_c Σ_{k<l} √(2 + 1e-5 - 2 v_ck·v_cl)
+
+Qian et al. 2019 (ICCV). λ = 8, γ = 0.1, δ = 0.01, τ = 0.2, K = 2, centres at the base rate as Roth et al. 2020 state
+them (the official code has λ = 20, K = 10 and 100 times the base rate; their eq. 16 lacks the last factor of S).
+"""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nearkin.bounds import above, at_least
+from nearkin.losses.base import ProxyLoss
+from nearkin.numerics import matmul, unit
+from nearkin.pairs import Pairs, Triplets
+from nearkin.registry import LOSSES
+
+
+@LOSSES.register("soft_triple")
+class SoftTriple(ProxyLoss):
+    """SoftTriple loss. Centre k of class c is row k·C + c of `proxies`."""
+
+    source = "Qian et al. 2019"
+
+    def __init__(
+        self,
+        num_classes: int,
+        dim: int,
+        *,
+        scale: float = 8.0,
+        gamma: float = 0.1,
+        delta: float = 0.01,
+        tau: float = 0.2,
+        centres: int = 2,
+    ):
+        at_least(1, centres=centres)
+        super().__init__(num_classes, dim, per_class=centres)
+        above(0, scale=scale, gamma=gamma)
+        at_least(0, delta=delta, tau=tau)
+        self.scale = scale
+        self.gamma = gamma
+        self.delta = delta
+        self.tau = tau
+        self.centres = centres
+        bound = 1 / math.sqrt(centres * num_classes)                # kaiming-uniform (a = √5) of a (D, C·K) matrix
+        nn.init.uniform_(self.proxies, -bound, bound)
+
+    def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        cosines, labels = self.cosines(pairs)                                                   # (B, K·C)
+        s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)   # (B, C)
+        logits = self.scale * s.scatter_add(1, labels[:, None], s.new_full((len(labels), 1), -self.delta))
+        return F.cross_entropy(logits, labels) + self.tau * self.spread()
+
+    def spread(self) -> Tensor:
+        """Σ distances between the centres of a class, which draws superfluous ones together."""
+        v = unit(self.proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)         # (C, K, D)
+        upper = torch.triu_indices(self.centres, self.centres, 1, device=v.device)
+        gram = matmul(v, v.transpose(1, 2))[:, upper[0], upper[1]]                              # (C, K(K-1)/2)
+        return (2 + 1e-5 - 2 * gram).sqrt().sum() / max(1, self.num_classes * self.centres * (self.centres - 1))
+
+
+class _SoftMaximum(torch.autograd.Function):
+    """Σ_k softmax_k(x/γ)·x_k over dimension 1."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gamma: float) -> Tensor:
+        share = (x / gamma).softmax(1)                                                          # (B, K, C)
+        s = (share * x).sum(1)                                                                  # (B, C)
+        ctx.save_for_backward(x, share, s)
+        ctx.gamma = gamma
+        return s
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        x, share, s = ctx.saved_tensors
+        return (x - s[:, None]).div_(ctx.gamma).add_(1).mul_(share).mul_(g[:, None]), None

@@ -1,0 +1,53 @@
+"""Distance-weighted sampling: negatives drawn so that their distances come out spread evenly.
+
+    P(n | a) ∝ 1/q(d̃_an),   q(d) = d^{D-2} (1 - d²/4)^{(D-3)/2},   d̃ = max(d, 0.5)
+
+q is the density of distances between random points of the sphere in D dimensions. The positive is uniform. Wu et al.
+2017 (ICCV). The clamp from below is 0.5 (the "λ" of Roth et al. 2020, eq. 24); `upper` leaves out negatives beyond it:
+None as in the code of Roth et al., 1.4 in their text; an anchor with no negative below it takes any. One triplet an
+anchor that has a positive and a negative. Each anchor's row is normalised by itself, in logarithms: a maximum over the
+batch would underflow the other rows at large D.
+"""
+
+import torch
+from torch import Generator, Tensor
+
+from nearkin.bounds import above, between
+from nearkin.miners.base import Miner
+from nearkin.pairs import Pairs, Triplets, draw_one
+from nearkin.registry import MINERS
+
+
+@MINERS.register("distance_weighted")
+class DistanceWeighted(Miner):
+    """Distance-weighted sampling."""
+
+    gives = Triplets
+    source = "Wu et al. 2017"
+
+    def __init__(self, *, cutoff: float = 0.5, upper: float | None = None):
+        between(0, 2, cutoff=cutoff)
+        if upper is not None:
+            above(cutoff, upper=upper)
+        self.cutoff = cutoff
+        self.upper = upper
+
+    def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        positive = draw_one(pairs.positive, generator)[anchor]
+        up_to = self.weights(pairs)[anchor].cumsum(1, dtype=torch.float64)                      # (T, M)
+        chance = torch.rand(len(anchor), 1, generator=generator, device=anchor.device, dtype=torch.float64)
+        negative = torch.searchsorted(up_to, chance.mul_(up_to[:, -1:]), right=True)[:, 0]      # (T,)
+        return Triplets(anchor, positive, negative)
+
+    def weights(self, pairs: Pairs) -> Tensor:
+        """P(n | a): each row sums to 1, or is 0 without negatives."""
+        dim = pairs.z.shape[1]
+        d2 = (2 - 2 * pairs.s).clamp_(self.cutoff**2, (2 - 1e-4) ** 2)                          # (B, M)
+        allowed = pairs.negative
+        if self.upper is not None:
+            below = allowed & (d2 < self.upper**2)
+            allowed = torch.where(below.any(1, keepdim=True), below, allowed)
+        log = (d2 / -4).log1p_().mul_((3 - dim) / 2).add_(d2.log_(), alpha=(2 - dim) / 2)       # (B, M) -log q
+        log.masked_fill_(~allowed, -torch.inf)
+        return log.softmax(1).masked_fill_(~allowed, 0)
