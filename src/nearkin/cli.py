@@ -12,7 +12,9 @@ from rich.live import Live
 import nearkin
 from nearkin import catalogue, doctor, inference, show
 from nearkin.errors import NearkinError
+from nearkin.readers import evaluate_files
 from nearkin.registry import DATASETS
+from nearkin.render import render
 from nearkin.spec import make_spec, parse_words, read_yaml
 from nearkin.store import Store
 
@@ -75,8 +77,8 @@ def evaluate_command(
         ks = tuple(int(x) for x in k.split(","))
     except ValueError:
         raise NearkinError(f"--k {k!r}: whole numbers separated by commas, as in 1,2,4,8") from None
-    evaluation = nearkin.evaluate_files(embeddings, labels, k=ks)
-    print(json.dumps(evaluation.to_dict())) if as_json else show.out.print(nearkin.render(evaluation))
+    evaluation = evaluate_files(embeddings, labels, k=ks)
+    print(json.dumps(evaluation.to_dict())) if as_json else show.out.print(render(evaluation))
 
 
 @app.command("study")

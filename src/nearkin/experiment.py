@@ -30,7 +30,7 @@ from nearkin.recipes import resolve
 from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import RunSpec, make_spec
 from nearkin.store import Run, Store
-from nearkin.train import Source, fit, seed_of
+from nearkin.training import Source, fit, seed_of
 
 
 @dataclass

@@ -17,7 +17,7 @@ from nearkin.models import Model, build_model
 from nearkin.pairs import unit
 from nearkin.spec import RunSpec
 from nearkin.store import Run, Store
-from nearkin.train import Source
+from nearkin.training import Source
 
 BATCH = 256
 

@@ -186,7 +186,10 @@ class RunSpec(Frozen):
         if not self.model.backbone.startswith("timm/"):
             parts["backbone"] = registries.BACKBONES[self.model.backbone]
         versions = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
-        content = json.dumps([self.changes(), versions, data_hash, split_hash], sort_keys=True)
+        changes = self.changes()
+        if self.model.weights is not None and (file := Path(self.model.weights)).is_file():
+            changes["model.weights"] = hashlib.sha256(file.read_bytes()).hexdigest()    # what it holds, not its name
+        content = json.dumps([changes, versions, data_hash, split_hash], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
