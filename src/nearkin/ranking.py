@@ -25,8 +25,10 @@ def rank(
     found = search(
         sets.query, sets.gallery, depth, own=sets.own, metric=metric, budget_mib=budget_mib, progress=progress
     )
-    for start, (index, _) in zip(range(0, len(first), TILE), found, strict=True):
-        rows = slice(start, start + TILE)
+    stop = 0
+    for index, _ in found:
+        start, stop = stop, stop + len(index)
+        rows = slice(start, stop)
         hits = sets.gallery_labels[index] == sets.labels[rows, None]                    # (T, K)
         first[rows] = np.where(hits.any(1), hits.argmax(1) + 1, 0)
         ranked = Ranked(hits, relevant[rows], size[rows], first[rows])

@@ -59,8 +59,8 @@ def read_selection(path: str | Path) -> Any:
     held = read(path)
     if len(held) != 1:
         raise NearkinError(
-            f"{path} holds {', '.join(held)}; beside embeddings, a mask or indices are needed (for a query and a gallery "
-            "file with embeddings of their own, leave the first file out)"
+            f"{path} holds {', '.join(held)}; a mask or indices into the embeddings are needed (for a query and a "
+            "gallery file with embeddings of their own, leave the first file out)"
         )
     return next(iter(held.values()))
 

@@ -18,6 +18,9 @@ from torch import Tensor
 from nearkin.errors import NearkinError
 from nearkin.tiles import TILE, Tiles
 
+WAIT = 32                                   # entries of a row that wait before they are merged, at least
+BYTES_A_KEY = 140                           # measured: the peak, for each of the k best of a row that is ranked
+BYTES_ALL_PASS = 64 * TILE * TILE           # measured: the peak when all entries of a tile are equal and pass
 WORST = np.iinfo(np.int64).max
 Progress = Callable[[int, int], None]       # tiles done, tiles in all
 Block = tuple[np.ndarray, np.ndarray]       # index and similarity of up to T queries
@@ -57,35 +60,42 @@ def search(
     budget_mib: float = 256,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
-    """`neighbours`, one block of T queries after the other, so that the whole (Q, k) need never exist."""
+    """`neighbours`, one block of queries after the other (at most T), so that the whole (Q, k) need never exist."""
     tiles = Tiles(query, gallery, metric, own)
     available = len(gallery) - (own is not None)
     if not 1 <= k <= available:
         raise NearkinError(f"k={k}: the gallery offers 1 to {available} neighbours a query")
-    fits = len(query) * Best.bytes_a_row(k) <= budget_mib * 2**20 / 2
-    found = _both_ways(tiles, k, progress) if tiles.symmetric and fits else _by_rows(tiles, k, progress)
-    for i, (index, similarity) in enumerate(found):
-        rows = min(TILE, len(query) - i * TILE)
-        yield index[:rows], tiles.finish(i, similarity[:rows])
+    budget = budget_mib * 2**20
+    least = tiles.bytes + max(BYTES_ALL_PASS, BYTES_A_KEY * k)
+    if budget < least:
+        raise NearkinError(
+            f"budget_mib={budget_mib}: at least {least / 2**20:.0f} are needed for k={k}, D={query.shape[1]}"
+        )
+    held = Best.bytes_held(k) * len(query)
+    if tiles.symmetric and held + tiles.bytes + max(BYTES_ALL_PASS, BYTES_A_KEY * k * TILE) <= budget:
+        return _both_ways(tiles, k, progress)
+    rows = min(TILE, int((budget - tiles.bytes) // (BYTES_A_KEY * k)))      # that can be ranked at a time
+    return _by_rows(tiles, k, rows, progress)
 
 
-def _by_rows(tiles: Tiles, k: int, progress: Progress | None) -> Iterator[Block]:
-    total = tiles.rows * tiles.columns
-    for i in range(tiles.rows):
-        best = Best(k)
+def _by_rows(tiles: Tiles, k: int, rows: int, progress: Progress | None) -> Iterator[Block]:
+    """One row block after the other; when k is large, a part of its rows at a time, with the same tiles again."""
+    parts = [(i, part) for i in range(tiles.rows) for part in _parts(tiles.valid(i), rows)]
+    for done, (i, part) in enumerate(parts):
+        best = Best(k, part)
         for j in range(tiles.columns):
             if tiles.symmetric and j < i:
                 best.offer(tiles(j, i), j * TILE, axis=1)
             else:
                 best.offer(tiles(i, j), j * TILE, axis=0)
             if progress:
-                progress(i * tiles.columns + j + 1, total)
-        yield best.decode()
+                progress(done * tiles.columns + j + 1, len(parts) * tiles.columns)
+        yield best.decode(tiles, i)
 
 
 def _both_ways(tiles: Tiles, k: int, progress: Progress | None) -> Iterator[Block]:
     """Each tile serves its rows and its columns; every row still sees the columns in ascending order."""
-    best = [Best(k) for _ in range(tiles.rows)]
+    best = [Best(k, slice(0, tiles.valid(i))) for i in range(tiles.rows)]
     done, total = 0, tiles.rows * (tiles.rows + 1) // 2
     for j in range(tiles.rows):
         for i in range(j + 1):
@@ -96,63 +106,70 @@ def _both_ways(tiles: Tiles, k: int, progress: Progress | None) -> Iterator[Bloc
             done += 1
             if progress:
                 progress(done, total)
-    for block in best:
-        yield block.decode()
+    for i, block in enumerate(best):
+        yield block.decode(tiles, i)
+
+
+def _parts(size: int, rows: int) -> list[slice]:
+    return [slice(start, min(start + rows, size)) for start in range(0, size, rows)]
 
 
 class Best:
-    """The k best keys of each of T rows, and those that wait to be merged."""
+    """The k best keys of R rows of a block, in no order, and behind them those that wait to be merged."""
 
-    def __init__(self, k: int):
-        self.keys = np.full((TILE, k), WORST)                       # (T, k) sorted
-        self.bar = np.full(TILE, -np.inf, np.float32)               # an entry must be above it
-        self.waiting: list[tuple[np.ndarray, np.ndarray]] = []      # rows and keys
-        self.count = np.zeros(TILE, np.int64)                       # how many wait, by row
-        self.limit = max(k, 32)
+    def __init__(self, k: int, rows: slice):
+        self.k, self.rows = k, rows
+        size = rows.stop - rows.start
+        self.table = np.full((size, k + max(k, WAIT)), WORST)       # (R, W) keys
+        self.fill = np.zeros(size, np.int64)                        # (R,) columns of the table in use
+        self.bar = np.full(size, -np.inf, np.float32)               # (R,) an entry must be above it
 
     @staticmethod
-    def bytes_a_row(k: int) -> int:
-        return 8 * k + 10 * max(k, 32)
+    def bytes_held(k: int) -> int:
+        return 8 * (k + max(k, WAIT))                               # of a row
 
-    def offer(self, similarity: np.ndarray, first: int, axis: int) -> None:
-        """A (T, T) tile whose rows lie along `axis`; `first` is the index of its first column."""
-        if first == 0 and self.keys.shape[1] < TILE:
-            kth = np.partition(similarity, TILE - self.keys.shape[1], axis=1 - axis)
-            kth = np.take(kth, TILE - self.keys.shape[1], axis=1 - axis)
+    def offer(self, tile: np.ndarray, first: int, axis: int) -> None:
+        """A (T, T) tile, in which the rows of this block lie along `axis`; its first column has index `first`."""
+        similarity = tile[self.rows] if axis == 0 else tile[:, self.rows]
+        if first == 0 and self.k < TILE:                            # without a bar yet, everything would pass
+            kth = np.partition(similarity, TILE - self.k, axis=1 - axis).take(TILE - self.k, axis=1 - axis)
             self.bar = np.nextafter(kth, np.float32(-np.inf))
         above = similarity > (self.bar[:, None] if axis == 0 else self.bar)
         flat = np.flatnonzero(above)
-        if not len(flat):
-            return
-        row, column = flat // TILE, flat % TILE
+        row, column = np.divmod(flat, above.shape[1])
+        value = similarity.ravel()[flat]
         if axis == 1:
-            row, column = column, row
-        self.waiting.append((row.astype(np.int16), encode(similarity.ravel()[flat], column + first)))
-        self.count += np.bincount(row, minlength=TILE)
-        if self.count.max() > self.limit:
-            self.merge()
+            order = np.argsort(column.astype(np.int16), kind="stable")
+            row, column, value = column[order], row[order], value[order]
+        self._add(row, encode(value, column + first))
 
-    def merge(self) -> None:
-        if not self.waiting:
-            return
-        k = self.keys.shape[1]
-        row, key = (np.concatenate(parts) for parts in zip(*self.waiting, strict=True))
-        order = np.argsort(row, kind="stable")
-        row, key = row[order], key[order]
-        start = np.cumsum(self.count) - self.count
-        table = np.full((TILE, k + self.count.max()), WORST)
-        table[:, :k] = self.keys
-        table[row, k + np.arange(len(row)) - start[row]] = key
-        table.sort(axis=1)
-        self.keys = table[:, :k].copy()
-        full = self.keys[:, -1] != WORST
-        self.bar[full] = decode(self.keys[full, -1])[1]
-        self.waiting.clear()
-        self.count[:] = 0
+    def _add(self, row: np.ndarray, key: np.ndarray) -> None:
+        """`row` ascends."""
+        count = np.bincount(row, minlength=len(self.fill))
+        place = np.arange(len(row)) + (self.fill - np.cumsum(count) + count)[row]
+        self.fill += count
+        most = int(self.fill.max())
+        if most > self.table.shape[1]:
+            more = np.full((len(self.table), most - self.table.shape[1]), WORST)
+            self.table = np.concatenate([self.table, more], 1)
+        self.table[row, place] = key
+        if most > self.k + max(self.k, WAIT) // 2:
+            self._merge()
 
-    def decode(self) -> Block:
-        self.merge()
-        return decode(self.keys)
+    def _merge(self) -> None:
+        self.table.partition(self.k - 1, axis=1)
+        if self.table.shape[1] > self.k + max(self.k, WAIT):        # a tile with many candidates had widened it
+            self.table = self.table[:, : self.k + max(self.k, WAIT)].copy()
+        self.table[:, self.k :] = WORST
+        self.fill[:] = self.k
+        kth = self.table[:, self.k - 1]
+        full = kth != WORST
+        self.bar[full] = decode(kth[full])[1]
+
+    def decode(self, tiles: Tiles, i: int) -> Block:
+        self._merge()
+        index, similarity = decode(np.sort(self.table[:, : self.k], axis=1))
+        return index, tiles.finish(i, self.rows, similarity)
 
 
 def encode(similarity: np.ndarray, index: np.ndarray) -> np.ndarray:

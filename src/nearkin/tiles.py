@@ -18,14 +18,17 @@ import torch
 from torch import Tensor
 
 from nearkin.errors import NearkinError, choices
-from nearkin.pairs import matmul, unit
+from nearkin.pairs import unit
 
 TILE = 1024
 METRICS = ("cosine", "euclid", "snr")
 
 
 class Tiles:
-    """tiles(i, j): similarities of query block i with gallery block j; -inf on the padding and on the query itself."""
+    """tiles(i, j): similarities of query block i with gallery block j; -inf on the padding and on the query itself.
+
+    The array is good until the next call.
+    """
 
     def __init__(self, query: Tensor, gallery: Tensor, metric: str, own: np.ndarray | Tensor | None = None):
         if metric not in METRICS:
@@ -39,6 +42,7 @@ class Tiles:
         self.rows, self.columns = -(-len(query) // TILE), -(-len(gallery) // TILE)
         # A shift changes no distance; without the mean fewer digits are lost.
         self.centre = _mean(self.gallery) if metric == "euclid" else None
+        self._out = torch.empty(TILE, TILE)
         self.block = lru_cache(maxsize=2)(self._block)
 
     def _block(self, of_gallery: bool, i: int) -> Tensor:
@@ -56,7 +60,8 @@ class Tiles:
 
     def __call__(self, i: int, j: int) -> np.ndarray:
         a, b = self.block(self.symmetric, i), self.block(True, j)
-        s = matmul(a, b.T)                                          # (T, T)
+        with torch.autocast("cpu", enabled=False):
+            s = torch.mm(a, b.T, out=self._out)                     # (T, T)
         if self.metric != "cosine":
             s.mul_(2).sub_(_square(a)[:, None] + _square(b))        # minus the squared distance
         s[:, len(self.gallery) - j * TILE :] = -torch.inf
@@ -69,15 +74,24 @@ class Tiles:
             tile[row, column[row]] = -np.inf
         return tile
 
-    def finish(self, i: int, similarity: np.ndarray) -> np.ndarray:
-        """From what tiles are ranked by to what is reported, for block i of the queries."""
+    def valid(self, i: int) -> int:
+        """Rows of query block i that are not padding."""
+        return min(TILE, len(self.query) - i * TILE)
+
+    @property
+    def bytes(self) -> int:
+        """Working memory at the peak: a tile and its copies, two blocks and their copies."""
+        return 40 * TILE * TILE + 6 * TILE * self.query.shape[1] * max(self.query.element_size(), 4)
+
+    def finish(self, i: int, rows: slice, similarity: np.ndarray) -> np.ndarray:
+        """From what tiles are ranked by to what is reported, for these rows of query block i."""
         if self.metric == "cosine":
             return similarity
         similarity = np.minimum(similarity, 0)
         if self.metric == "snr":
             freedom = max(self.query.shape[1] - 1, 1)
             variance = (_square(self.block(self.symmetric, i)) / freedom).clamp_min(1e-12)
-            similarity = similarity / freedom / variance.numpy()[: len(similarity), None]
+            similarity = similarity / freedom / variance.numpy()[rows, None]
         return similarity
 
 
