@@ -120,12 +120,12 @@ class TestBadInput:
         assert str(tmp_path) in self.refused("train", "dataset=folder", f"root={tmp_path}")
 
     def test_a_class_with_one_image(self, folder, tmp_path):
-        root = copy_of(folder, tmp_path)
         for c in range(10):
-            for i in range(1, 6):
-                (root / f"class{c}" / f"{i}.png").unlink()
-        said = self.refused("train", "dataset=folder", f"root={root}", "train.batch=4", "--runs", tmp_path)
-        assert "one image" in said
+            shutil.copytree(folder / f"class{c}", tmp_path / "data" / ("train" if c < 5 else "test") / f"class{c}")
+        for i in range(1, 6):
+            (tmp_path / "data" / "train" / "class0" / f"{i}.png").unlink()
+        words = ["dataset=folder", f"root={tmp_path}/data", "train.batch=4", "sampler.per_class=2", "protocol=standard"]
+        assert "have one image" in self.refused("train", *words, "--runs", tmp_path)
 
     def test_a_text_file_named_jpg(self, folder, tmp_path):
         root = copy_of(folder, tmp_path)
@@ -151,7 +151,7 @@ class TestBadInput:
         z[4, 1] = np.nan
         np.save(tmp_path / "emb.npy", z)
         np.save(tmp_path / "labels.npy", np.arange(6) % 2)
-        assert "row 4" in self.refused("evaluate", tmp_path / "emb.npy", tmp_path / "labels.npy")
+        assert "row (4)" in self.refused("evaluate", tmp_path / "emb.npy", tmp_path / "labels.npy")
 
     def test_few_classes_propose_within(self, folder, tmp_path):
         root = copy_of(folder, tmp_path)

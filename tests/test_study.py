@@ -20,7 +20,8 @@ def write(tmp_path, tiny, **content):
 def test_the_grid_is_the_product_of_its_axes(tiny, tmp_path):
     axes = {"method": {"a": {"loss": "triplet"}, "b": {"loss": "contrastive"}}, "dim": [8, 16]}
     study = read_study(write(tmp_path, tiny, axes=axes, seeds=[0, 5]))
-    assert [(cell.labels, cell.seed) for cell in study.cells][:3] == [(("a", "8"), 0), (("a", "8"), 5), (("a", "16"), 0)]
+    places = [(cell.labels, cell.seed) for cell in study.cells]
+    assert places[:3] == [(("a", "8"), 0), (("a", "8"), 5), (("a", "16"), 0)]
     assert len(study.cells) == 8
     assert {(c.spec.loss.name, c.spec.model.dim, c.spec.train.seed) for c in study.cells} == {
         (loss, dim, seed) for loss in ("triplet", "contrastive") for dim in (8, 16) for seed in (0, 5)

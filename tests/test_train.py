@@ -266,7 +266,7 @@ def test_a_truncated_checkpoint_is_said(tiny, tmp_path):
 def test_a_checkpoint_of_another_model_is_said(tiny, tmp_path):
     run, other = (nearkin.train(tiny | {"dim": dim}, runs=tmp_path) for dim in (16, 8))
     (run.path / "model.pt").write_bytes((other.path / "model.pt").read_bytes())
-    with pytest.raises(NearkinError, match="model.pt does not fit the model of its spec"):
+    with pytest.raises(NearkinError, match=r"model.pt does not fit the model of its spec"):
         nearkin.load(run)
 
 
@@ -279,7 +279,8 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("nearkin.store.torch.save", full)
     with pytest.raises(NearkinError, match="the disk is full"):
         nearkin.train(tiny, runs=tmp_path)
-    assert {p.name for p in next(tmp_path.iterdir()).iterdir()} <= {"spec.yaml", "environment.json", "lock", "log.jsonl"}
+    left = {p.name for p in next(tmp_path.iterdir()).iterdir()}
+    assert left <= {"spec.yaml", "environment.json", "lock", "log.jsonl"}
 
 
 def test_one_process_a_run(tiny, tmp_path):

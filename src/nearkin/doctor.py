@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from nearkin.data.storage import cache_dir, human
+from nearkin.storage import cache_dir, human
 
 ISA = "ONEDNN_MAX_CPU_ISA"
 SAFE_ISA = "AVX512_CORE_BF16"

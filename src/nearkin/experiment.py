@@ -18,7 +18,6 @@ import torch
 from nearkin import events
 from nearkin.data import PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
-from nearkin.data.storage import atomic
 from nearkin.events import Watch
 from nearkin.inference import embed, load_model, pick_device
 from nearkin.models import Model, build_model
@@ -29,6 +28,7 @@ from nearkin.protocols import Split
 from nearkin.recipes import resolve
 from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import RunSpec, make_spec
+from nearkin.storage import atomic
 from nearkin.store import Run, Store
 from nearkin.training import Source, fit, seed_of
 

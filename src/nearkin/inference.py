@@ -9,13 +9,13 @@ from PIL import Image
 from torch import Tensor
 
 from nearkin.data.images import images_from, read_image
-from nearkin.data.progress import track
-from nearkin.data.storage import atomic
 from nearkin.data.transforms import centre, shorter_side
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.pairs import unit
+from nearkin.progress import track
 from nearkin.spec import RunSpec
+from nearkin.storage import atomic
 from nearkin.store import Run, Store
 from nearkin.training import Source
 

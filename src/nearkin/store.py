@@ -30,9 +30,9 @@ from typing import Any
 import torch
 import yaml
 
-from nearkin.data.storage import atomic
 from nearkin.errors import NearkinError, choices
 from nearkin.spec import RunSpec, make_spec
+from nearkin.storage import atomic
 
 
 class Run:
@@ -76,8 +76,11 @@ class Run:
             (scratch / name).write_text(json.dumps(content, indent=1) + "\n")
 
     def save(self, name: str, state: dict[str, Any]) -> None:
-        with atomic(self.path / name) as scratch:
-            torch.save(state, scratch / name)
+        with atomic(self.path / name) as scratch, open(scratch / name, "wb") as file:
+            try:
+                torch.save(state, file)
+            except RuntimeError as error:           # on a full disk torch hides the cause behind an error of its own
+                raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
     def load(self, name: str) -> dict[str, Any] | None:
         """A state, or None when there is none; never unpickles code."""

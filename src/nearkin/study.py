@@ -26,11 +26,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from nearkin.data.storage import atomic
 from nearkin.errors import NearkinError, choices
 from nearkin.experiment import prepare, train
 from nearkin.recipes import resolve
 from nearkin.spec import RunSpec, make_spec, read_yaml
+from nearkin.storage import atomic
 from nearkin.store import Run, Store
 
 KEYS = ("name", "base", "axes", "seeds", "metrics")

@@ -19,11 +19,11 @@ import numpy as np
 
 from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, read_image
-from nearkin.data.progress import parallel
-from nearkin.data.storage import atomic, cache_dir
 from nearkin.data.table import Table
 from nearkin.data.transforms import shorter_side
 from nearkin.errors import NearkinError, choices
+from nearkin.progress import parallel
+from nearkin.storage import atomic, cache_dir
 
 FORMAT = 1      # raise it when the same image begins to give other pixels
 

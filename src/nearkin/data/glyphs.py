@@ -26,11 +26,11 @@ import PIL
 from PIL import Image, features
 
 from nearkin.data.alphabet import CHARACTERS, FACES, Face, fitting, font_file, ink
-from nearkin.data.progress import track
-from nearkin.data.storage import atomic, cache_dir
 from nearkin.data.table import Augment, Table
 from nearkin.errors import NearkinError, choices
+from nearkin.progress import track
 from nearkin.registry import DATASETS
+from nearkin.storage import atomic, cache_dir
 
 INK = {"default": (0, 110), "hard": (0, 255)}
 GROUND = {"default": (150, 255), "hard": (0, 255)}

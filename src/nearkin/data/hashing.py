@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin.data.progress import parallel
-from nearkin.data.storage import atomic, cache_dir
 from nearkin.data.table import Table
+from nearkin.progress import parallel
+from nearkin.storage import atomic, cache_dir
 
 Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
 

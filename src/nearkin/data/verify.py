@@ -10,8 +10,8 @@ import numpy as np
 
 from nearkin.data.hashing import content_hashes, data_hash
 from nearkin.data.images import UnreadableImage, read_image
-from nearkin.data.progress import parallel
 from nearkin.data.table import Table
+from nearkin.progress import parallel
 
 Counts = dict[str, tuple[int, int]]                         # split -> images, classes
 

@@ -23,10 +23,10 @@ import torch
 from filelock import FileLock
 from torch import Generator, Tensor
 
-from nearkin.data.progress import track
-from nearkin.data.storage import atomic, cache_dir
 from nearkin.errors import NearkinError
 from nearkin.models.model import Model
+from nearkin.progress import track
+from nearkin.storage import atomic, cache_dir
 
 BATCH = 64
 VERSION = 1     # raise it when the same settings begin to give other features

@@ -46,7 +46,8 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
 
 
 def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> Exception:
-    where = f"{path.parent} (another place: NEARKIN_CACHE=DIR)"
+    hint = " (another place: NEARKIN_CACHE=DIR)" if path.is_relative_to(cache_dir()) else ""
+    where = f"{path.parent}{hint}"
     size = f" ({human(needs())} needed)" if needs is not None else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NearkinError(f"the disk is full: cannot write {path.name}{size} in {where}")

@@ -1,0 +1,85 @@
+"""The code of the README runs: Python blocks as they stand, `nearkin` lines with settings that make them quick."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from nearkin.cli import app
+from nearkin.spec import make_spec, parse_words
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README.read_text(), re.S)
+PYTHON = [code for kind, code in BLOCKS if kind == "python"]
+LINES = [line for kind, code in BLOCKS if kind == "bash" for line in code.splitlines() if line.startswith("nearkin ")]
+QUICK = ["epochs=1", "train.batch=8", "sampler.per_class=2"]
+SMALL = ["data.classes=16", "data.per_class=6"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder as the README assumes it."""
+    rng = np.random.default_rng(0)
+    for name in ("armchair", "lamp", *(f"thing{i}" for i in range(14))):
+        (tmp_path / "my_images" / name).mkdir(parents=True)
+        for i in range(1, 4):
+            pixels = rng.integers(0, 255, (40, 40, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "my_images" / name / f"{i}.jpg")
+    np.save(tmp_path / "EMB.npy", rng.normal(size=(40, 4)))
+    np.save(tmp_path / "LABELS.npy", np.arange(40) % 8)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_readme_has_code():
+    assert len(PYTHON) >= 3
+    assert len(LINES) >= 10
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
+def test_python(code, here, monkeypatch):
+    import nearkin
+
+    trained = nearkin.train
+    monkeypatch.setattr(nearkin, "train", lambda spec: trained(spec, **parse_words([*QUICK, "data.size=32"])))
+    exec(compile(code, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_nearkin(line, here, monkeypatch):
+    words = shlex.split(line)[1:]
+    if "cub" in line.lower():                       # needs the images: the words at least must be right
+        if words[0] == "train":
+            assert make_spec(parse_words(words[1:])).data.name == "cub"
+        return
+    if words[0] == "study":
+        assert (README.parent / words[1]).exists()
+        return
+    if words[0] == "train":
+        words += [*QUICK, "data.size=32", *(SMALL if "dataset=glyphs" in words else [])]
+    if "RUN" in words:
+        import nearkin
+
+        run = nearkin.train({"dataset": "folder", "root": "my_images", "dim": 4} | parse_words(QUICK))
+        words[words.index("RUN")] = run.hash
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_every_file_that_is_linked_exists():
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text())
+    assert links
+    assert [link for link in links if not (README.parent / link).exists()] == []
+
+
+def test_make_targets_exist():
+    makefile = (README.parent / "Makefile").read_text()
+    targets = re.findall(r"^make ([\w-]+)", README.read_text(), re.M)
+    assert targets
+    assert [t for t in targets if f"\n{t}:" not in makefile] == []
+    assert sys.version_info >= (3, 11)
