@@ -3,6 +3,7 @@
 Where autograd would keep several matrices of the size of the similarities, a function has its own backward.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -29,8 +30,7 @@ def unit(z: Tensor) -> Tensor:
 class _Unit(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
-        norm = z.norm(dim=-1, keepdim=True)
-        norm = norm.masked_fill_(norm == 0, 1)
+        norm = _norm(z)[..., None]
         e = z / norm
         ctx.save_for_backward(e, norm)
         return e
@@ -41,6 +41,38 @@ class _Unit(torch.autograd.Function):
         e, norm = ctx.saved_tensors
         along = (g * e).sum(-1, keepdim=True)
         return torch.addcmul(g, e, along, value=-1).div_(norm)
+
+
+def cosines(z: Tensor, w: Tensor) -> Tensor:
+    """Cosine of every row of z with every row of w, without a normalised copy of w (it may be large)."""
+    with torch.autocast(z.device.type, enabled=False):
+        return _Cosines.apply(z, w)
+
+
+def _norm(z: Tensor) -> Tensor:
+    """‖z‖ of each row, 1 for a zero vector."""
+    norm = z.norm(dim=-1)
+    return norm.masked_fill_(norm == 0, 1)
+
+
+class _Cosines(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, w: Tensor) -> Tensor:
+        z_norm, w_norm = (_norm(x) for x in (z, w))
+        e = z / z_norm[:, None]                                                                 # (B, D)
+        s = (e @ w.T).div_(w_norm)                                                              # (B, C)
+        ctx.save_for_backward(e, z_norm, w, w_norm, s)
+        return s
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        e, z_norm, w, w_norm, s = ctx.saved_tensors
+        scaled = g / w_norm
+        g_e = scaled @ w                                                                        # (B, D)
+        g_z = g_e.addcmul_(e, (g_e * e).sum(1, keepdim=True), value=-1).div_(z_norm[:, None])
+        along = (g * s).sum(0).div_(w_norm.square())          # (C,)
+        return g_z, (scaled.T @ e).addcmul_(w, along[:, None], value=-1)
 
 
 def sqrt0(x: Tensor) -> Tensor:
@@ -104,6 +136,38 @@ class _MaskedLSE(torch.autograd.Function):
         return terms * share, None, None, None, None, None
 
 
+def others_and_own(logits: Tensor, labels: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """log Σ_{c≠y} exp(scale·x_c) and x_y of each row: cross-entropy is the mean of log1p_exp(others - scale·own)."""
+    return _OthersAndOwn.apply(logits, labels, scale)
+
+
+class _OthersAndOwn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, labels: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        target = labels[:, None]
+        own = x.gather(1, target)[:, 0]
+        terms = (x * scale).scatter_(1, target, -torch.inf)
+        top = terms.amax(1, keepdim=True)
+        top.masked_fill_(top == -torch.inf, 0)                      # no other class at all
+        total = terms.sub_(top).exp_().sum(1, keepdim=True)
+        ctx.save_for_backward(terms, total, target)
+        ctx.scale = scale
+        return top.add_(total.log())[:, 0], own
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g_others: Tensor, g_own: Tensor) -> tuple[Tensor, None, None]:
+        terms, total, target = ctx.saved_tensors
+        share = (g_others[:, None] * ctx.scale / total).masked_fill_(total == 0, 0)
+        return (terms * share).scatter_(1, target, g_own[:, None]), None, None
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, scale: float = 1.0) -> Tensor:
+    """Mean cross-entropy of scale·logits."""
+    others, own = others_and_own(logits, labels, scale)
+    return log1p_exp(others - scale * own).mean()
+
+
 def log1p_exp(x: Tensor) -> Tensor:
     """log(1 + exp(x))."""
     return F.softplus(x, threshold=50)
@@ -119,23 +183,34 @@ def soft_histogram(x: Tensor, first: Tensor, second: Tensor, nodes: int) -> tupl
 
 
 class _SoftHistogram(torch.autograd.Function):
+    """In blocks of rows: indices of eight bytes are never held for the whole matrix."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, first: Tensor, second: Tensor, nodes: int) -> Tensor:
-        lower = x.floor().clamp_(0, nodes - 2)
-        upper_share = (x - lower).clamp_(0, 1)
-        index = lower.long()
-        index += second * nodes
-        inside = first | second
         histogram = x.new_zeros(len(x), 2 * nodes)
-        upper_share *= inside
-        histogram.scatter_add_(1, index, inside.to(x.dtype) - upper_share)
-        histogram.scatter_add_(1, index.add_(1), upper_share)
-        ctx.save_for_backward(index.sub_(1).to(torch.int32), inside)
+        places = torch.empty(x.shape, dtype=torch.int16, device=x.device)       # lower node; `second` after `first`
+        inside = first | second
+        for rows in row_blocks(x):
+            lower = x[rows].floor().clamp_(0, nodes - 2)
+            upper_share = (x[rows] - lower).clamp_(0, 1).mul_(inside[rows])
+            place = lower.add_(second[rows], alpha=nodes).long()
+            histogram[rows].scatter_add_(1, place, inside[rows].to(x.dtype).sub_(upper_share))
+            histogram[rows].scatter_add_(1, place + 1, upper_share)
+            places[rows] = place
+        ctx.save_for_backward(places, inside)
         return histogram
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        index, inside = ctx.saved_tensors
+        places, inside = ctx.saved_tensors
         slope = torch.diff(g, dim=1)                                # an entry moves from its lower to its upper node
-        return slope.gather(1, index.long()).mul_(inside), None, None, None
+        gradient = g.new_empty(places.shape)
+        for rows in row_blocks(places):
+            torch.gather(slope[rows], 1, places[rows].long(), out=gradient[rows]).mul_(inside[rows])
+        return gradient, None, None, None
+
+
+def row_blocks(x: Tensor, size: int = 256) -> Iterator[slice]:
+    for start in range(0, len(x), size):
+        yield slice(start, start + size)

@@ -20,7 +20,7 @@ import torch
 from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
-from nearkin.numerics import at_least_float32, matmul, sqrt0, unit
+from nearkin.numerics import at_least_float32, cosines, matmul, sqrt0, unit
 
 
 @dataclass
@@ -120,7 +120,9 @@ class Pairs:
     @cached_property
     def s(self) -> Tensor:
         """Cosine similarities."""
-        return matmul(self.e, self.reference_e.T)                   # (B, M)
+        if self.square:
+            return matmul(self.e, self.e.T)                         # (B, M)
+        return cosines(self.z, self.reference_z)                    # (B, M)
 
     @cached_property
     def d2(self) -> Tensor:

@@ -69,7 +69,10 @@ COINCIDE = {
         losses.GeneralizedLifted(nu=0.0),
         pml.GeneralizedLiftedStructureLoss(distance=distances.LpDistance(normalize_embeddings=False)),
     ),
-    "angular": lambda: (AllCouples(losses.Angular(alpha=40.0, lam=1.0, npair=0.0, nu=0.0)), OnSphere(pml.AngularLoss())),
+    "angular": lambda: (
+        AllCouples(losses.Angular(alpha=40.0, lam=1.0, npair=0.0, nu=0.0)),
+        OnSphere(pml.AngularLoss()),
+    ),
     "histogram": lambda: (losses.Histogram(nodes=101), pml.HistogramLoss(n_bins=100)),
     "margin": lambda: (losses.Margin(per_class=False), pml.MarginLoss(learn_beta=True)),
     "margin, a class": lambda: (losses.Margin(CLASSES), pml.MarginLoss(learn_beta=True, num_classes=CLASSES)),

@@ -12,6 +12,8 @@ Sohn 2016 (NeurIPS); Wang et al. 2017 (ICCV). pairing="anchor": every anchor, al
 import math
 from typing import ClassVar, Literal
 
+import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from nearkin.bounds import above, at_least, one_of
@@ -39,18 +41,17 @@ class NPair(Loss):
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
         if tuples is not None:
             return tuples
-        couples = draw_couples(pairs, generator)
         if self.pairing == "anchor":
-            return couples
-        labels = pairs.labels[couples.anchor]
-        one = draw_one(labels.unique()[:, None] == labels, generator)                           # (C,) an anchor a class
-        return Couples(couples.anchor[one], couples.positive[one])
+            return draw_couples(pairs, generator)
+        if not pairs.square:
+            raise NearkinError("npair with pairing='class' draws its pairs from the batch: no memory beside it")
+        return draw_pair_a_class(pairs.labels, generator)
 
     def compute(self, pairs: Pairs, couples: Couples | None = None) -> Tensor:
         if couples is None:
             raise NearkinError("NPair.compute needs couples: call the loss, not compute")
-        columns = couples.positive if self.pairing == "class" else None
-        return npair(pairs, couples, columns) + self.nu * mean_norm(pairs.z)
+        value = npair(pairs, couples) if self.pairing == "anchor" else one_a_class(pairs, couples)
+        return value + self.nu * mean_norm(pairs.z) if self.nu else value
 
 
 @LOSSES.register("angular")
@@ -82,8 +83,10 @@ class Angular(Loss):
         between = matmul(e_a + e_p, pairs.reference_e.T)                                        # (T, M)
         repel = masked_lse(between, pairs.negative[couples.anchor], 1, scale=4 * tan2)          # (T,)
         terms = log1p_exp(repel - 2 * (1 + tan2) * (e_a * e_p).sum(1))                          # (T,)
-        value = self.lam * terms.sum() / max(1, len(terms)) + self.nu * mean_norm(pairs.z)
-        return value + self.npair * npair(pairs, couples) if self.npair else value
+        value = self.lam * terms.sum() / max(1, len(terms))
+        if self.npair:
+            value = value + self.npair * npair(pairs, couples)
+        return value + self.nu * mean_norm(pairs.z) if self.nu else value
 
 
 def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
@@ -93,13 +96,27 @@ def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
     return Couples(anchor, positive[anchor])
 
 
-def npair(pairs: Pairs, couples: Couples, columns: Tensor | None = None) -> Tensor:
-    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)), n from all references or from the given columns."""
+def draw_pair_a_class(labels: Tensor, generator: Generator | None) -> Couples:
+    """Two random members of every class that has two: the first two of its samples in a random order."""
+    order = torch.randperm(len(labels), generator=generator).to(labels.device)
+    grouped, place = labels[order].sort(stable=True)
+    order = order[place]                                                                        # random inside a class
+    first = torch.ones_like(grouped, dtype=torch.bool)
+    first[1:] = grouped[1:] != grouped[:-1]
+    anchor = (first[:-1] & ~first[1:]).nonzero()[:, 0]                                          # a second follows
+    return Couples(order[anchor], order[anchor + 1])
+
+
+def npair(pairs: Pairs, couples: Couples) -> Tensor:
+    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over all negatives."""
+    z_a, z_p = pairs.z[couples.anchor], pairs.reference_z[couples.positive]                     # (T, D)
+    repel = masked_lse(matmul(z_a, pairs.reference_z.T), pairs.negative[couples.anchor], 1)     # (T,)
+    return log1p_exp(repel - (z_a * z_p).sum(1)).sum() / max(1, len(z_a))
+
+
+def one_a_class(pairs: Pairs, couples: Couples) -> Tensor:
+    """The same over the other couples' positives alone: cross-entropy with the diagonal as target."""
     if not len(couples.anchor):
         return pairs.zero()
-    z_a, z_p = pairs.z[couples.anchor], pairs.reference_z[couples.positive]                     # (T, D)
-    z_n = pairs.reference_z if columns is None else pairs.reference_z[columns]                  # (N, D)
-    labels = pairs.reference_labels if columns is None else pairs.reference_labels[columns]
-    negative = pairs.labels[couples.anchor][:, None] != labels                                  # (T, N)
-    repel = masked_lse(matmul(z_a, z_n.T), negative, 1)                                         # (T,)
-    return log1p_exp(repel - (z_a * z_p).sum(1)).mean()
+    logits = matmul(pairs.z[couples.anchor], pairs.z[couples.positive].T)                       # (T, T)
+    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device))

@@ -9,12 +9,11 @@ Movshovitz-Attias et al. 2017 (ICCV), scale 3, proxies N(0, 1)/8 at 50 times the
 rate under Adam with ε = 1: under an ordinary optimiser we take ProxyNCA's 50.
 """
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nearkin.bounds import above
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import masked_lse
+from nearkin.numerics import cross_entropy, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -41,8 +40,8 @@ class ProxyNCA(_ProxyNCA):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
         factor = 2 * self.scale**2                                                              # -D = factor·c - factor
-        others = masked_lse(cosines, self.others(labels), 1, scale=factor)                      # (B,)
-        return (others - factor * cosines.gather(1, labels[:, None])[:, 0]).mean()
+        others, own = others_and_own(cosines, labels, factor)                                   # (B,)
+        return (others - factor * own).mean()
 
 
 @LOSSES.register("proxy_nca_pp")
@@ -58,4 +57,4 @@ class ProxyNCApp(_ProxyNCA):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        return F.cross_entropy(cosines * (2 / self.temperature), labels)
+        return cross_entropy(cosines, labels, scale=2 / self.temperature)

@@ -11,13 +11,12 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nearkin.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import matmul, unit
+from nearkin.numerics import log1p_exp, matmul, others_and_own, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -54,8 +53,9 @@ class SoftTriple(ProxyLoss):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, K·C)
         s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)   # (B, C)
-        logits = self.scale * s.scatter_add(1, labels[:, None], s.new_full((len(labels), 1), -self.delta))
-        return F.cross_entropy(logits, labels) + self.tau * self.spread()
+        others, own = others_and_own(s, labels, self.scale)                                     # (B,)
+        value = log1p_exp(others - self.scale * (own - self.delta)).mean()
+        return value + self.tau * self.spread() if self.tau else value
 
     def spread(self) -> Tensor:
         """Σ distances between the centres of a class, which draws superfluous ones together."""

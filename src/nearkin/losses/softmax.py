@@ -14,12 +14,11 @@ start uniform within ±1/√D. monotone=True replaces cos(θ + m) beyond θ = π
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nearkin.bounds import above, between
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import matmul
+from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -43,7 +42,7 @@ class Softmax(_Softmax):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         labels = self.check(pairs)
         logits = matmul(pairs.z, self.proxies.to(pairs.z.dtype).T)                              # (B, C)
-        return F.cross_entropy(logits if self.bias is None else logits + self.bias, labels)
+        return cross_entropy(logits if self.bias is None else logits + self.bias, labels)
 
 
 @LOSSES.register("norm_softmax")
@@ -59,7 +58,7 @@ class NormSoftmax(_Softmax):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        return F.cross_entropy(cosines / self.temperature, labels)
+        return cross_entropy(cosines, labels, scale=1 / self.temperature)
 
 
 class _MarginSoftmax(_Softmax):
@@ -73,11 +72,10 @@ class _MarginSoftmax(_Softmax):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        target = labels[:, None]
-        shifted = self.shift(cosines.gather(1, target))                                         # (B, 1)
-        return F.cross_entropy(cosines.scatter(1, target, shifted) * self.scale, labels)
+        others, own = others_and_own(cosines, labels, self.scale)                               # (B,)
+        return log1p_exp(others - self.scale * self.shift(own)).mean()
 
-    def shift(self, target: Tensor) -> Tensor:
+    def shift(self, own: Tensor) -> Tensor:
         raise NotImplementedError
 
 
@@ -91,8 +89,8 @@ class CosFace(_MarginSoftmax):
         between(0, 2, margin=margin)
         super().__init__(num_classes, dim, margin, scale)
 
-    def shift(self, target: Tensor) -> Tensor:
-        return target - self.margin
+    def shift(self, own: Tensor) -> Tensor:
+        return own - self.margin
 
 
 @LOSSES.register("arcface")
@@ -108,8 +106,8 @@ class ArcFace(_MarginSoftmax):
         super().__init__(num_classes, dim, margin, scale)
         self.monotone = monotone
 
-    def shift(self, target: Tensor) -> Tensor:
-        cos = target.clamp(-1 + 1e-7, 1 - 1e-7)
+    def shift(self, own: Tensor) -> Tensor:
+        cos = own.clamp(-1 + 1e-7, 1 - 1e-7)
         shifted = cos * math.cos(self.margin) - (1 - cos.square()).sqrt() * math.sin(self.margin)   # cos(θ + m)
         if not self.monotone:
             return shifted

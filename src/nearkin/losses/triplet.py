@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nearkin.bounds import at_least, one_of
 from nearkin.losses.base import TripletLoss
+from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -69,8 +70,7 @@ def all_triplets(
         slots = int(positive.sum(1).max()) if len(d) else 0                                     # P
         weight = torch.zeros_like(d)
         active = torch.zeros_like(count)
-        for start in range(0, len(d), 256):
-            rows = slice(start, start + 256)
+        for rows in row_blocks(d):
             active += _count_active(d[rows], positive[rows], negative[rows], margin, slots, weight[rows])
     return (d * weight).sum() + margin * active, count, active
 
