@@ -1,12 +1,13 @@
 """Losses: `nearkin.losses.X(...)(embeddings, labels[, tuples])`."""
 
+from nearkin.losses.angular import Angular
 from nearkin.losses.base import Loss, PairLoss, ProxyLoss, TripletLoss
 from nearkin.losses.contrastive import Contrastive
 from nearkin.losses.histogram import FastAP, Histogram
 from nearkin.losses.lifted import GeneralizedLifted, LiftedSimilarity, LiftedStructure, LiftedWeighted
 from nearkin.losses.margin import Margin
 from nearkin.losses.multi_similarity import MultiSimilarity
-from nearkin.losses.npair import Angular, NPair
+from nearkin.losses.npair import NPair
 from nearkin.losses.nt_xent import NTXent
 from nearkin.losses.proxy_anchor import ProxyAnchor
 from nearkin.losses.proxy_nca import ProxyNCA, ProxyNCApp

@@ -1,22 +1,18 @@
-"""N-pair and angular losses: one positive an anchor, drawn at random, against many negatives at once.
+"""N-pair loss: one positive an anchor, drawn at random, against many negatives at once.
 
-    npair      ℓ_a = log(1 + Σ_n exp(z_a·z_n - z_a·z_p)),   L = mean ℓ_a + ν·mean ‖z‖                   raw vectors
-    angular    ℓ_a = log(1 + Σ_n exp(4 tan²α (e_a + e_p)·e_n - 2(1 + tan²α) e_a·e_p)),
-               L = N-pair + λ·mean ℓ_a + ν·mean ‖z‖, with the same positives
+    ℓ_a = log(1 + Σ_n exp(z_a·z_n - z_a·z_p)),   L = mean ℓ_a + ν·mean ‖z‖                              raw vectors
 
-Sohn 2016 (NeurIPS); Wang et al. 2017 (ICCV). pairing="anchor": every anchor, all its negatives, as in Roth et al. 2020
-(eq. 4, whose code has the plain norm); pairing="class": Sohn's one pair a class, negatives the other pairs' positives.
-ν = 0.005, α = 45°, λ = 2 as in Roth et al. (eq. 5 is misprinted: tan² belongs to α alone and the last product is a·p).
+Sohn 2016 (NeurIPS). pairing="anchor": every anchor, all its negatives, as in Roth et al. 2020 (eq. 4; the code has the
+plain norm), ν = 0.005; pairing="class": Sohn's one pair a class, negatives the other pairs' positives.
 """
 
-import math
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from nearkin.bounds import above, at_least, one_of
+from nearkin.bounds import at_least, one_of
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
 from nearkin.numerics import log1p_exp, masked_lse, matmul, mean_norm
@@ -51,41 +47,6 @@ class NPair(Loss):
         if couples is None:
             raise NearkinError("NPair.compute needs couples: call the loss, not compute")
         value = npair(pairs, couples) if self.pairing == "anchor" else one_a_class(pairs, couples)
-        return value + self.nu * mean_norm(pairs.z) if self.nu else value
-
-
-@LOSSES.register("angular")
-class Angular(Loss):
-    """Angular loss beside the N-pair loss. `alpha` in degrees; `npair=0` leaves the N-pair term out."""
-
-    source = "Wang et al. 2017"
-    accepts: ClassVar[tuple[type, ...]] = (Couples,)
-
-    def __init__(self, *, alpha: float = 45.0, lam: float = 2.0, npair: float = 1.0, nu: float = 0.005):
-        super().__init__()
-        above(0, alpha=alpha)
-        if not alpha < 90:
-            raise NearkinError(f"alpha={alpha}: an angle in degrees below 90")
-        at_least(0, lam=lam, npair=npair, nu=nu)
-        self.alpha = alpha
-        self.lam = lam
-        self.npair = npair
-        self.nu = nu
-
-    def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
-        return draw_couples(pairs, generator) if tuples is None else tuples
-
-    def compute(self, pairs: Pairs, couples: Couples | None = None) -> Tensor:
-        if couples is None:
-            raise NearkinError("Angular.compute needs couples: call the loss, not compute")
-        tan2 = math.tan(math.radians(self.alpha)) ** 2
-        e_a, e_p = pairs.e[couples.anchor], pairs.reference_e[couples.positive]                 # (T, D)
-        between = matmul(e_a + e_p, pairs.reference_e.T)                                        # (T, M)
-        repel = masked_lse(between, pairs.negative[couples.anchor], 1, scale=4 * tan2)          # (T,)
-        terms = log1p_exp(repel - 2 * (1 + tan2) * (e_a * e_p).sum(1))                          # (T,)
-        value = self.lam * terms.sum() / max(1, len(terms))
-        if self.npair:
-            value = value + self.npair * npair(pairs, couples)
         return value + self.nu * mean_norm(pairs.z) if self.nu else value
 
 
