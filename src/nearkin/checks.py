@@ -1,5 +1,6 @@
 """Embeddings and labels as people have them, checked, with errors that name the rows."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from torch import Tensor
 
 from nearkin.errors import NearkinError
 
-CHUNK = 8192        # rows looked at in one go: the checks need no copy of the embeddings
+CHUNK = 4096                        # rows looked at in one go: the checks need no copy of the embeddings
+SHORTEST, LONGEST = 1e-18, 1e18     # norms whose squares float32 can hold
 
 
 def as_embeddings(z: Any, what: str) -> Tensor:
@@ -17,7 +19,9 @@ def as_embeddings(z: Any, what: str) -> Tensor:
         array = np.asarray(z)
         if array.dtype.kind not in "fiu":
             raise NearkinError(f"{what} have dtype {array.dtype}; numbers are needed, as one (N, D) array")
-        z = torch.from_numpy(np.ascontiguousarray(array))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)            # of a read-only array: nothing here writes to it
+            z = torch.from_numpy(np.ascontiguousarray(array))
     if z.is_complex() or z.dtype == torch.bool:
         raise NearkinError(f"{what} have dtype {z.dtype}; real numbers are needed")
     if z.ndim != 2 or z.shape[1] == 0:
@@ -27,20 +31,29 @@ def as_embeddings(z: Any, what: str) -> Tensor:
 
 
 def check_vectors(z: Tensor, metric: str, what: str) -> None:
-    """No NaN or infinity; a direction for every row where only directions count."""
-    broken, flat = [], []
+    """No NaN or infinity; lengths whose squares float32 can hold; a direction for every row where directions count."""
+    broken, long, flat = [], [], []
     for start in range(0, len(z), CHUNK):
-        part = z[start : start + CHUNK]
-        broken += (~part.isfinite().all(1)).nonzero()[:, 0].add(start).tolist()
+        part = z[start : start + CHUNK].to(torch.promote_types(z.dtype, torch.float32))
+        finite = part.isfinite().all(1)
+        norm = part.norm(dim=1)
+        broken += _where(~finite, start)
+        long += _where(finite & ~(norm < LONGEST), start)
         if metric == "cosine":
-            flat += (part == 0).all(1).nonzero()[:, 0].add(start).tolist()
+            flat += _where(norm < SHORTEST, start)
         elif metric == "snr":
-            flat += (part == part[:, :1]).all(1).nonzero()[:, 0].add(start).tolist()
+            flat += _where((part == part[:, :1]).all(1) | (norm < SHORTEST), start)
     if broken:
         raise NearkinError(f"NaN or infinity in {_rows(broken, what)} of {len(z)}")
+    if long:
+        raise NearkinError(f"vectors of length {LONGEST} or more in {_rows(long, what)} of {len(z)}; rescale them")
     if flat:
         kind = "zero vectors have no direction" if metric == "cosine" else "constant vectors have no variance"
         raise NearkinError(f"{metric}: {kind}: {_rows(flat, what)} of {len(z)}; remove them or use metric=euclid")
+
+
+def _where(mask: Tensor, start: int) -> list[int]:
+    return mask.nonzero()[:, 0].add(start).tolist()
 
 
 def as_classes(labels: list[tuple[Any, int, str]]) -> tuple[list[np.ndarray], np.ndarray]:

@@ -29,7 +29,7 @@ def rank(
     for index, _ in found:
         start, stop = stop, stop + len(index)
         rows = slice(start, stop)
-        hits = sets.gallery_labels[index] == sets.labels[rows, None]                    # (T, K)
+        hits = (sets.gallery_labels[index] == sets.labels[rows, None]) & (index >= 0)   # (T, K)
         first[rows] = np.where(hits.any(1), hits.argmax(1) + 1, 0)
         ranked = Ranked(hits, relevant[rows], size[rows], first[rows])
         for m in from_hits:
@@ -49,7 +49,7 @@ def _depth(sets: Sets, asked: list[Metric], sizes: Sizes) -> int:
     for m in asked:
         if m.k is not None and m.k > sets.available:
             raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {sets.available} neighbours a query")
-    return min(sets.available, max(m.function.depth(sizes, m.k) for m in asked))
+    return min(sets.deepest, max(m.function.depth(sizes, m.k) for m in asked))
 
 
 def first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:

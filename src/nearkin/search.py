@@ -44,7 +44,10 @@ def neighbours(
     budget_mib: float = 256,
     progress: Progress | None = None,
 ) -> Neighbours:
-    """`own`: for each query its own index in the gallery, left out by index; None: no query is in the gallery."""
+    """`own`: for each query its own index in the gallery, which is left out, or -1; None: no query is in the gallery.
+
+    Where queries inside and outside meet and k reaches the whole gallery, those inside end with index -1, similarity
+    -inf."""
     blocks = list(search(query, gallery, k, own=own, metric=metric, budget_mib=budget_mib, progress=progress))
     index, similarity = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return Neighbours(torch.from_numpy(index), torch.from_numpy(similarity))
@@ -62,7 +65,7 @@ def search(
 ) -> Iterator[Block]:
     """`neighbours`, one block of queries after the other (at most T), so that the whole (Q, k) need never exist."""
     tiles = Tiles(query, gallery, metric, own)
-    available = len(gallery) - (own is not None)
+    available = len(gallery) - int(tiles.own is not None and bool((tiles.own >= 0).all()))
     if not 1 <= k <= available:
         raise NearkinError(f"k={k}: the gallery offers 1 to {available} neighbours a query")
     budget = budget_mib * 2**20
@@ -168,7 +171,10 @@ class Best:
 
     def decode(self, tiles: Tiles, i: int) -> Block:
         self._merge()
-        index, similarity = decode(np.sort(self.table[:, : self.k], axis=1))
+        keys = np.sort(self.table[:, : self.k], axis=1)
+        index, similarity = decode(keys)
+        if (keys[:, -1] == WORST).any():                            # a query inside the gallery has one neighbour less
+            index, similarity = np.where(keys == WORST, -1, index), np.where(keys == WORST, -np.inf, similarity)
         return index, tiles.finish(i, self.rows, similarity)
 
 

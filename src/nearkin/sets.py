@@ -26,6 +26,11 @@ class Sets:
         return len(self.gallery) - (self.own is not None)
 
     @property
+    def deepest(self) -> int:
+        """Neighbours that some query has."""
+        return len(self.gallery) - int(self.own is not None and bool((self.own >= 0).all()))
+
+    @property
     def size(self) -> np.ndarray:
         """k_c: gallery items of the query's class, itself counted if it is one of them."""
         return np.bincount(self.gallery_labels, minlength=len(self.names))[self.labels]             # (Q,)

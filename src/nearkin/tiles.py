@@ -40,8 +40,7 @@ class Tiles:
         self.query, self.gallery, self.metric = query.detach(), gallery.detach(), metric
         self.own = None if own is None else np.asarray(own)         # (Q,), -1: not in the gallery
         self.rows, self.columns = -(-len(query) // TILE), -(-len(gallery) // TILE)
-        # A shift changes no distance; without the mean fewer digits are lost.
-        self.centre = _mean(self.gallery) if metric == "euclid" else None
+        self.centre = _centre(self.gallery) if metric == "euclid" else None
         self._out = torch.empty(TILE, TILE)
         self.block = lru_cache(maxsize=2)(self._block)
 
@@ -99,5 +98,9 @@ def _square(x: Tensor) -> Tensor:
     return x.square().sum(1)
 
 
-def _mean(z: Tensor) -> Tensor:
-    return torch.stack([part.double().sum(0) for part in z.split(TILE)]).sum(0) / len(z)
+def _centre(z: Tensor) -> Tensor:
+    """A shift changes no distance, and near the mean fewer digits are lost. An item, not the mean itself: the distances
+    of whole numbers then stay exact, and equal ones tie."""
+    mean = torch.stack([part.double().sum(0) for part in z.split(TILE)]).sum(0) / len(z)
+    some = z[:TILE].double()
+    return some[_square(some - mean).argmin()]

@@ -91,11 +91,11 @@ def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None =
         if at:
             raise NearkinError(f"metric {key!r} takes no k: write {name!r}")
         return [Metric(key, function, settings=_settings(name, function, settings or {}))]
-    if not at:
-        return [Metric(f"{key}@{k}", function, k) for k in ks]
-    if not (k.isdecimal() and int(k) >= 1):
-        raise NearkinError(f"metric {key!r}: k is {k!r}; a whole number from 1 on is needed, as in {name}@1")
-    return [Metric(key, function, int(k))]
+    wanted = [k] if at else [str(k) for k in ks]
+    for k in wanted:
+        if not (k.isdecimal() and int(k) >= 1):
+            raise NearkinError(f"metric {name}@{k}: k={k}; a whole number from 1 on is needed, as in {name}@1")
+    return [Metric(f"{name}@{k}", function, int(k)) for k in wanted]
 
 
 def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
