@@ -11,14 +11,14 @@ dozen sizes instead of thousands of clusters.
 """
 
 import numpy as np
-from scipy.special import gammaln
-from sklearn.cluster import KMeans
 
 from nearkin.metrics.base import clusters
 
 
 def kmeans(vectors: np.ndarray, k: int, *, iterations: int = 20, seed: int = 0) -> np.ndarray:
     """Cluster of each row; Lloyd from k random rows, as the published figures have it."""
+    from sklearn.cluster import KMeans  # late: it costs a second, and few evaluations cluster
+
     return KMeans(k, init="random", n_init=1, max_iter=iterations, random_state=seed).fit(vectors).labels_      # (N,)
 
 
@@ -72,6 +72,8 @@ def _mutual_information(cells: tuple[np.ndarray, ...], a: np.ndarray, b: np.ndar
 
 
 def _expected_mutual_information(a: np.ndarray, b: np.ndarray) -> float:
+    from scipy.special import gammaln
+
     total = int(a.sum())
     log_factorial = gammaln(np.arange(total + 1) + 1.0)
     sizes_a, times_a = np.unique(a, return_counts=True)
