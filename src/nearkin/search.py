@@ -9,7 +9,7 @@ Shapes: Q queries, G gallery items, D dimensions, T = TILE.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,7 +26,8 @@ Progress = Callable[[int, int], None]       # tiles done, tiles in all
 Block = tuple[np.ndarray, np.ndarray]       # index and similarity of up to T queries
 
 
-class Neighbours(NamedTuple):
+@dataclass(frozen=True)
+class Neighbours:
     """The k nearest of each query, best first. Similarity: cosine; minus the squared distance (euclid); minus the
     SNR distance."""
 

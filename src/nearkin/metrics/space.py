@@ -102,8 +102,7 @@ def hubness(count: np.ndarray) -> float:
 
 def _class_sums(z: Tensor, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ e_i (C, D), Σ ‖e_i‖² (C,) and the number of items (C,) of each class, in float64."""
-    _, index = np.unique(labels, return_inverse=True)
-    index = torch.from_numpy(index.reshape(-1))
+    index = torch.from_numpy(np.unique(labels, return_inverse=True)[1].reshape(-1))
     c = int(index.max()) + 1
     sums, squares = torch.zeros(c, z.shape[1], dtype=torch.float64), torch.zeros(c, dtype=torch.float64)
     for part, of in zip(z.split(TILE), index.split(TILE), strict=True):
