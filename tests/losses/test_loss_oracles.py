@@ -17,9 +17,13 @@ def test_every_loss_has_an_oracle(name):
 @pytest.mark.parametrize(("name", "params"), CASES, ids=case_id)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equals_its_oracle(name, params, seed):
-    z, y = batch(11, seed=seed)
+    if seed and params:
+        z, y = batch(8, classes=2, seed=seed)                       # variants once more, on two classes
+    else:
+        z, y = batch(10, seed=seed)
     loss = make(name, params, seed=seed).double()
-    for miner_name, miner in [("none", None), *miners_for(loss)]:
+    fitting = [(n, m) for n, m in miners_for(loss) if n in ("distance_weighted", "multi_similarity")]
+    for miner_name, miner in [("none", None), *fitting]:
         generator = torch.Generator().manual_seed(seed)
         mined = miner(z, y, generator=generator) if miner is not None else None
         tuples = loss.draw(Pairs.of(z, y), mined, generator)

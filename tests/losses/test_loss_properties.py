@@ -62,7 +62,7 @@ def test_finite_with_finite_gradient(name, params, kind):
 
 
 @every_loss
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_finite_on_drawn_batches(name, data):
     b = data.draw(st.integers(1, 9))
@@ -88,44 +88,25 @@ def test_order_of_the_batch_does_not_matter_given_the_same_tuples(name, params):
         torch.testing.assert_close(other_gradient, gradient[order], rtol=1e-7, atol=1e-9, msg=miner_name)
 
 
-@every_loss
+@pytest.mark.parametrize("name", [n for n in NAMES if not list(make(n).parameters())])
 def test_names_of_the_classes_do_not_matter(name):
     loss = make(name).double()
-    if isinstance(loss, ProxyLoss) or any(True for _ in loss.parameters()):
-        pytest.skip("its class vectors are numbered 0..C-1")
     z, y = batch()
     tuples = loss.draw(Pairs.of(z, y), None, torch.Generator().manual_seed(2))
     renamed = torch.tensor([907, -3, 12, 10**12])[y]
     torch.testing.assert_close(loss(z, renamed, tuples), loss(z, y, tuples), rtol=1e-12, atol=0)
 
 
-@every_loss
+@pytest.mark.parametrize("name", [n for n in NAMES if not issubclass(LOSSES[n], ProxyLoss)])
 def test_nothing_valid_is_zero_with_a_graph(name):
-    loss = make(name, {"nu": 0.0} if hasattr(make(name), "nu") else {})
-    if isinstance(loss, ProxyLoss):
-        pytest.skip("a proxy loss always has something to compare")
-    if hasattr(loss, "reg_weight"):
-        loss.reg_weight = 0.0
+    penalties = {"nu", "reg_weight"} & set(hyperparameters(LOSSES[name]))
+    loss = make(name, dict.fromkeys(penalties, 0.0))
     z = torch.randn(1, 6, requires_grad=True)
     value = loss(z, torch.tensor([2]))
     value.backward()
     assert value.item() == 0
     assert z.grad is not None
     assert not z.grad.any()
-
-
-@every_case
-def test_gradient_is_the_derivative(name, params):
-    z, y = batch(9, seed=3)
-    loss = make(name, params).double()
-    tuples = loss.draw(Pairs.of(z, y), None, torch.Generator().manual_seed(2))
-    leaves = [p.detach().clone().requires_grad_() for p in loss.parameters()]
-    names = [n for n, _ in loss.named_parameters()]
-
-    def value(z, *parameters):
-        return torch.func.functional_call(loss, dict(zip(names, parameters, strict=True)), (z, y, tuples))
-
-    assert torch.autograd.gradcheck(value, (z.requires_grad_(), *leaves), eps=1e-7, atol=1e-5, rtol=1e-4)
 
 
 @every_loss

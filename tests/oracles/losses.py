@@ -141,8 +141,10 @@ def angular(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     return loss.npair * mean(pairs, zero) + loss.lam * mean(angles, zero) + loss.nu * norms(z)
 
 
-def pulse(x: Tensor, node: float, width: float) -> Tensor:
-    return hinge(1 - abs(x - node) / width)
+def pulses(values: list[Tensor], node: float, width: float) -> Tensor:
+    """How much of the values falls on a node."""
+    near = [v for v in values if abs(v - node) < width]
+    return sum((1 - abs(v - node) / width for v in near), torch.zeros((), dtype=torch.float64))
 
 
 @oracle("histogram")
@@ -154,8 +156,8 @@ def histogram(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     if not pos or not neg:
         return value
     for r in range(loss.nodes):
-        below = below + sum(pulse(s, -1 + r * width, width) for s in pos) / len(pos)
-        value = value + below * sum(pulse(s, -1 + r * width, width) for s in neg) / len(neg)
+        below = below + pulses(pos, -1 + r * width, width) / len(pos)
+        value = value + below * pulses(neg, -1 + r * width, width) / len(neg)
     return value
 
 
@@ -168,9 +170,9 @@ def fastap(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
         neg = [dist(z[i], z[n]) ** 2 for n in negatives(y, i, tuples)]
         precision, found, seen = z.sum() * 0, z.sum() * 0, z.sum() * 0
         for node in range(loss.bins + 1):
-            here = sum((pulse(d2, node * width, width) for d2 in pos), z.sum() * 0)
+            here = pulses(pos, node * width, width)
             found = found + here
-            seen = seen + here + sum(pulse(d2, node * width, width) for d2 in neg)
+            seen = seen + here + pulses(neg, node * width, width)
             if seen > 0:
                 precision = precision + here * found / seen
         if pos:
