@@ -18,7 +18,7 @@ from nearkin.inference import load_model, rebuild
 from nearkin.objective import build_objective
 from nearkin.spec import TrainSpec, make_spec
 from nearkin.store import Run
-from nearkin.training import load_batches, make_optimiser, mean_cosine_distance, schedule
+from nearkin.training import load_batches, make_optimiser, mean_cosine_distance, schedule, seed_of
 
 
 def weights(run):
@@ -250,7 +250,9 @@ def test_collapse_is_noticed():
     assert mean_cosine_distance(torch.randn(64, 16)) > 0.5
 
 
-def test_a_truncated_checkpoint_is_said(tiny, tmp_path):
+def test_a_truncated_checkpoint_is_said(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearkin.training.CHECKPOINT_SECONDS", 0)
+
     def watch(entry):
         if entry.get("epoch") == 2:
             raise Stop
@@ -327,3 +329,9 @@ def test_weights_from_a_file_are_known_by_content(tiny, tmp_path):
     (tmp_path / "same.pt").write_bytes(b"b")
     hashes.add(make_spec(tiny, {"weights": str(tmp_path / "same.pt")}).hash("d", "s"))
     assert len(hashes) == 2
+
+
+def test_seeds_of_steps_and_streams_are_all_different():
+    seeds = {seed_of(seed, step, stream) for seed in range(5) for step in range(2000) for stream in range(4)}
+    assert len(seeds) == 5 * 2000 * 4
+    assert all(0 <= s < 2**63 for s in seeds)
