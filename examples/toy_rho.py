@@ -1,6 +1,6 @@
 """Two toys in the plane: does ρ-switching keep unseen classes from collapsing?
 
-    python examples/toy_rho.py --seeds 30 --out docs/images       # about 4 minutes on one core
+    python examples/toy_rho.py --seeds 30 --out docs/images       # 3.5 minutes of one core
 
 A network of 2-30-30-2 units learns four lines of the plane (the training classes) with the contrastive loss, and is
 then shown four other lines (the test classes) that differ in a direction which training could ignore. Five modes have
