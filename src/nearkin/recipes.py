@@ -1,10 +1,11 @@
 """Recipes: what the settings that a spec leaves open become, by the kind of network that trains.
 
-| network              | lr    | batch | epochs | BatchNorm  | source                                                 |
-|----------------------|-------|-------|--------|------------|--------------------------------------------------------|
-| from random weights  | 1e-3  | 128   | 8      | trains     | measured on glyphs: batches of 32 classes x 4, AdamW   |
-| from given weights   | 3e-4  | 96    | 8      | frozen     | measured on CUB at 128 px; frozen as Roth's code        |
-| head alone (cut=all) | 1e-3  | 96    | 8      | frozen     | measured on CUB: heads overfit within a few epochs     |
+| network              | lr   | batch | epochs | schedule | warm-up | BatchNorm | source                                   |
+|----------------------|------|-------|--------|----------|---------|-----------|------------------------------------------|
+| from random weights  | 1e-3 | 128   | 8      | constant | 0       | trains    | measured on glyphs, batches of 32 x 4    |
+| from given weights   | 3e-4 | 96    | 8      | cosine   | 1       | frozen    | measured on CUB at 128 px; warm-up as in |
+|                      |      |       |        |          |         |           | ProxyAnchor's code, freezing as in Roth's|
+| head alone (cut=all) | 1e-3 | 96    | 8      | constant | 0       | frozen    | measured on CUB: heads overfit early     |
 """
 
 from typing import Any, TypeVar
@@ -23,10 +24,13 @@ def resolve(spec: RunSpec) -> RunSpec:
     """The same spec with nothing left open."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
+    fine_tuned = pretrained and not head_alone
     train = {
-        "lr": 3e-4 if pretrained and not head_alone else 1e-3,
+        "lr": 3e-4 if fine_tuned else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
+        "schedule": "cosine" if fine_tuned else "constant",
+        "warmup": 1 if fine_tuned else 0,
     }
     record = record_of(spec.model)
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}

@@ -61,7 +61,7 @@ def method_of(run: Run) -> str:
     """A run in a few words."""
     spec = run.spec
     shown = {"data.name": spec.data.name, "model.backbone": spec.model.backbone, "loss.name": spec.loss.name}
-    hidden = ("data.size", "data.crop", "data.resize", "train.batch", "train.lr", "model.freeze_bn")
+    hidden = ("data.size", "data.crop", "data.resize", "train.batch", "train.lr", "model.freeze_bn", "train.schedule", "train.warmup")
     shown |= {k: v for k, v in spec.changes().items() if k not in hidden}
     return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
 

@@ -140,10 +140,10 @@ class TrainSpec(Frozen):
     epochs: int | None = Field(None, ge=0)      # None: the recipe; 0: the untrained network
     batches_per_epoch: int | None = Field(None, ge=1)   # None: an epoch is one pass of the sampler
     batch: int | None = Field(None, ge=2)       # None: the recipe
-    schedule: Literal["constant", "step", "cosine"] = "constant"
+    schedule: Literal["constant", "step", "cosine"] | None = None   # None: the recipe
     step: int = Field(10, ge=1)                 # epochs between the drops of `step`
     gamma: float = Field(0.5, gt=0, le=1)       # ProxyAnchor's code
-    warmup: int = Field(0, ge=0)                # epochs in which only new parameters train
+    warmup: int | None = Field(None, ge=0)      # epochs in which only new parameters train; None: the recipe
     clip: float | None = Field(None, gt=0)
     clip_by: Literal["value", "norm"] = "value"
     groups: dict[str, GroupSpec] = {}

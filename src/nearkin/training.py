@@ -116,7 +116,7 @@ def fit(
                 break
             model.train()
             objective.train()
-            warm = epoch < spec.warmup
+            warm = epoch < (spec.warmup or 0)
             for group in optimiser.param_groups:
                 for p in group["params"]:
                     p.requires_grad_(group["new"] or not warm)
