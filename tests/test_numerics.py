@@ -35,11 +35,12 @@ LABELS = torch.tensor([0, 6, 3, 3, 1])
         lambda x: sqrt0(x.square()),
         mean_norm,
         lambda x: mean_norm(x, 2),
-        lambda x: masked_lse(x, MASK, 1, with_zero=True),
-        lambda x: masked_lse(x, MASK, 1, scale=-3.0, shift=0.4, with_zero=True),
+        lambda x: log1p_exp(masked_lse(x, MASK, 1)),
+        lambda x: log1p_exp(masked_lse(x, MASK, 1, scale=-3.0) + 0.4),
         lambda x: masked_lse(x, MASK, 1, scale=5.0)[[0, 1, 3, 4]],
-        lambda x: masked_lse(x, MASK, 0, scale=2.0, shift=-0.1),
+        lambda x: masked_lse(x, MASK, 0, scale=2.0),
         lambda x: others_and_own(x, LABELS, 4.0),
+        lambda x: others_and_own(x, LABELS, 4.0, over=0),
         lambda x: cross_entropy(x, LABELS, 4.0),
         log1p_exp,
         lambda x: soft_histogram(x.sigmoid() * 8, MASK, ~MASK, 9),
@@ -68,21 +69,23 @@ def test_sqrt0_has_no_gradient_at_zero():
 
 def test_masked_lse_equals_the_plain_formula_and_never_overflows():
     x = random(5, 7).detach()
-    plain = torch.where(MASK, (3 * (x - 0.2)).exp(), 0).sum(1)
-    torch.testing.assert_close(masked_lse(x, MASK, 1, scale=3.0, shift=0.2), plain.log())
-    torch.testing.assert_close(masked_lse(x, MASK, 1, scale=3.0, shift=0.2, with_zero=True), (1 + plain).log())
+    plain = torch.where(MASK, (3 * x).exp(), 0).sum(1).log()
+    torch.testing.assert_close(masked_lse(x, MASK, 1, scale=3.0), plain)
     large = torch.full((5, 7), 1e4, requires_grad=True)
-    value = masked_lse(large, MASK, 1, with_zero=True)
+    value = log1p_exp(masked_lse(large, MASK, 1))
     value.sum().backward()
     assert value.isfinite().all()
     assert large.grad.isfinite().all()
     assert not large.grad[~MASK].any()
 
 
-def test_an_empty_row_of_masked_lse_is_minus_infinity_without_and_zero_with_one():
+def test_an_empty_row_of_masked_lse_is_minus_infinity_and_log1p_exp_makes_it_zero():
     x = random(5, 7)
     assert masked_lse(x, MASK, 1)[2] == -torch.inf
-    assert masked_lse(x, MASK, 1, with_zero=True)[2] == 0
+    value = log1p_exp(masked_lse(x, MASK, 1))
+    value.sum().backward()
+    assert value[2] == 0
+    assert not x.grad[2].any()
 
 
 def test_cross_entropy_is_torchs():

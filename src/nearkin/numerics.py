@@ -100,66 +100,67 @@ def mean_norm(z: Tensor, power: int = 1) -> Tensor:
     return (square if power == 2 else sqrt0(square)).sum() / max(1, len(z))
 
 
-def masked_lse(
-    x: Tensor, mask: Tensor, dim: int, *, scale: float = 1.0, shift: float = 0.0, with_zero: bool = False
-) -> Tensor:
-    """log Σ exp(scale·(x - shift)) over the masked entries; `with_zero` adds a term exp(0), i.e. log(1 + Σ).
+def masked_lse(x: Tensor, mask: Tensor, dim: int, scale: float = 1.0) -> Tensor:
+    """log Σ exp(scale·x) over the masked entries.
 
-    Entries outside the mask never reach exp, so that neither value nor gradient can overflow; an empty row
-    gives -inf without `with_zero` (leave it out before use) and 0 with it.
+    Entries outside the mask never reach exp, so that neither value nor gradient can overflow. An empty row gives -inf:
+    leave it out, or pass it on to `log1p_exp`, which makes it 0 with gradient 0.
     """
-    return _MaskedLSE.apply(x, mask, dim, scale, shift, with_zero)
+    return _MaskedLSE.apply(x, mask, dim, scale)
 
 
 class _MaskedLSE(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, mask: Tensor, dim: int, scale: float, shift: float, with_zero: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, mask: Tensor, dim: int, scale: float) -> Tensor:
         terms = torch.where(mask, x, -torch.inf if scale > 0 else torch.inf)
-        if shift:
-            terms.sub_(shift)
-        if scale != 1:
-            terms.mul_(scale)
-        top = terms.amax(dim, keepdim=True)
-        top = top.clamp_min_(0) if with_zero else top.masked_fill_(top == -torch.inf, 0)
-        total = terms.sub_(top).exp_().sum(dim, keepdim=True)
-        if with_zero:
-            total += (-top).exp_()
+        value, total = _exponentials(terms if scale == 1 else terms.mul_(scale), dim)
         ctx.save_for_backward(terms, total)
         ctx.dim, ctx.scale = dim, scale
-        return top.add_(total.log()).squeeze(dim)
+        return value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
         terms, total = ctx.saved_tensors
-        share = (g.unsqueeze(ctx.dim) * ctx.scale / total).masked_fill_(total == 0, 0)
-        return terms * share, None, None, None, None, None
+        return terms * _share(g.unsqueeze(ctx.dim), total, ctx.scale), None, None, None
 
 
-def others_and_own(logits: Tensor, labels: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-    """log Σ_{c≠y} exp(scale·x_c) and x_y of each row: cross-entropy is the mean of log1p_exp(others - scale·own)."""
-    return _OthersAndOwn.apply(logits, labels, scale)
+def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """log Σ exp over a dimension; leaves in `terms` their exponentials, to be divided by the returned total."""
+    top = terms.amax(dim, keepdim=True)
+    top.masked_fill_(top == -torch.inf, 0)
+    total = terms.sub_(top).exp_().sum(dim, keepdim=True)
+    return top.add_(total.log()).squeeze(dim), total
+
+
+def _share(g: Tensor, total: Tensor, scale: float) -> Tensor:
+    return (g * scale / total).masked_fill_(total == 0, 0)
+
+
+def others_and_own(x: Tensor, labels: Tensor, scale: float = 1.0, *, over: int = 1) -> tuple[Tensor, Tensor]:
+    """log Σ exp(scale·x_ic) over c ≠ y_i, for each row (over=1) or column (over=0); and the x_iy of each row.
+
+    Cross-entropy is the mean of log1p_exp(others - scale·own).
+    """
+    return _OthersAndOwn.apply(x, labels, scale, over)
 
 
 class _OthersAndOwn(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, labels: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, labels: Tensor, scale: float, over: int) -> tuple[Tensor, Tensor]:
         target = labels[:, None]
-        own = x.gather(1, target)[:, 0]
         terms = (x * scale).scatter_(1, target, -torch.inf)
-        top = terms.amax(1, keepdim=True)
-        top.masked_fill_(top == -torch.inf, 0)                      # no other class at all
-        total = terms.sub_(top).exp_().sum(1, keepdim=True)
+        value, total = _exponentials(terms, over)
         ctx.save_for_backward(terms, total, target)
-        ctx.scale = scale
-        return top.add_(total.log())[:, 0], own
+        ctx.scale, ctx.over = scale, over
+        return value, x.gather(1, target)[:, 0]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g_others: Tensor, g_own: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, g_others: Tensor, g_own: Tensor) -> tuple[Tensor, None, None, None]:
         terms, total, target = ctx.saved_tensors
-        share = (g_others[:, None] * ctx.scale / total).masked_fill_(total == 0, 0)
-        return (terms * share).scatter_(1, target, g_own[:, None]), None, None
+        share = _share(g_others.unsqueeze(ctx.over), total, ctx.scale)
+        return (terms * share).scatter_(1, target, g_own[:, None]), None, None, None
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, scale: float = 1.0) -> Tensor:

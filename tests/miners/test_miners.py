@@ -123,6 +123,10 @@ def test_multi_similarity_equals_its_oracle_and_theirs(epsilon):
     positive, negative = oracles.multi_similarity(z, y.tolist(), epsilon)
     assert {tuple(pair) for pair in found.positive.nonzero().tolist()} == positive
     assert {tuple(pair) for pair in found.negative.nonzero().tolist()} == negative
+    a, p, b, n = (index.tolist() for index in pml_miners.MultiSimilarityMiner(epsilon=epsilon)(z, y))
+    whole = set(a) & set(b)                                         # theirs keeps anchors with one side only
+    assert {(i, j) for i, j in zip(a, p, strict=True) if i in whole} == positive
+    assert {(i, j) for i, j in zip(b, n, strict=True) if i in whole} == negative
 
 
 def test_semihard_every_equals_pytorch_metric_learning():

@@ -52,7 +52,8 @@ class Loss(nn.Module):
         raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{k}={v}" for k, v in vars(self).items() if not k.startswith("_") and k != "training")
+        hidden = ("training", "active")
+        return ", ".join(f"{k}={v}" for k, v in vars(self).items() if not k.startswith("_") and k not in hidden)
 
 
 class PairLoss(Loss):
@@ -82,11 +83,6 @@ class ProxyLoss(Loss):
         labels = self.check(pairs)
         classes = torch.arange(len(self.proxies), device=labels.device)
         return Pairs(pairs.z, labels, references=self.proxies, reference_labels=classes).s, labels     # (B, C), (B,)
-
-    def others(self, labels: Tensor) -> Tensor:
-        """The mask of the classes that are not a sample's own."""
-        mask = torch.ones(len(labels), self.num_classes, dtype=torch.bool, device=labels.device)
-        return mask.scatter_(1, labels[:, None], False)                                         # (B, C)
 
     def check(self, pairs: Pairs) -> Tensor:
         if pairs.z.shape[1] != self.proxies.shape[1]:

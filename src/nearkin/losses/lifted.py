@@ -34,7 +34,7 @@ class LiftedStructure(PairLoss):
         self.margin = margin
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
-        repel = masked_lse(pairs.d, pairs.negative, 1, scale=-1, shift=self.margin)             # (B,)
+        repel = masked_lse(pairs.d, pairs.negative, 1, scale=-1) + self.margin                  # (B,)
         repel = repel.clamp_min(-1e30)                                                          # no negatives, no NaN
         i, j = pairs.positive.nonzero(as_tuple=True)                                            # (P,)
         lifted = repel[i].logaddexp(repel[j]) + pairs.d[i, j]                                   # (P,) J
@@ -59,7 +59,7 @@ class GeneralizedLifted(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         attract = masked_lse(pairs.raw_d, pairs.positive, 1)                                    # (B,)
-        repel = masked_lse(pairs.raw_d, pairs.negative, 1, scale=-1, shift=self.margin)         # (B,)
+        repel = masked_lse(pairs.raw_d, pairs.negative, 1, scale=-1) + self.margin              # (B,)
         whole = attract.isfinite() & repel.isfinite()
         terms = (attract[whole] + repel[whole]).relu()
         self.active = (terms > 0).sum() / max(1, len(terms))
@@ -78,7 +78,7 @@ class LiftedSimilarity(PairLoss):
         self.margin = margin
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
-        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-1, shift=self.margin)           # (B,)
+        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-1) + self.margin                # (B,)
         repel = masked_lse(pairs.s, pairs.negative, 1)                                          # (B,)
         whole = attract.isfinite() & repel.isfinite()
         terms = (attract[whole] + repel[whole]).relu()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nearkin.bounds import above, between
 from nearkin.losses.base import PairLoss
-from nearkin.numerics import masked_lse
+from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -30,8 +30,8 @@ class MultiSimilarity(PairLoss):
         self.base = base
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
-        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-self.alpha, shift=self.base, with_zero=True)    # (B,)
-        repel = masked_lse(pairs.s, pairs.negative, 1, scale=self.beta, shift=self.base, with_zero=True)        # (B,)
+        attract = log1p_exp(masked_lse(pairs.s, pairs.positive, 1, -self.alpha) + self.alpha * self.base)   # (B,)
+        repel = log1p_exp(masked_lse(pairs.s, pairs.negative, 1, self.beta) - self.beta * self.base)        # (B,)
         kept = pairs.positive.sum(1) + pairs.negative.sum(1)                                    # (B,) pairs an anchor
         self.active = kept.sum() / max(1, pairs.s.numel() - len(kept))
         return (attract / self.alpha + repel / self.beta).sum() / (kept > 0).sum().clamp_min(1)

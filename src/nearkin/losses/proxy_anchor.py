@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nearkin.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import masked_lse
+from nearkin.numerics import log1p_exp, masked_lse, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -32,13 +32,12 @@ class ProxyAnchor(ProxyLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        repel = masked_lse(cosines, self.others(labels), 0, scale=self.alpha, shift=-self.delta, with_zero=True)
-        return self.attract(cosines, labels) + repel.mean()
+        others, own = others_and_own(cosines, labels, self.alpha, over=0)                       # (C,), (B,)
+        return self.attract(own, labels) + log1p_exp(others + self.alpha * self.delta).mean()
 
-    def attract(self, cosines: Tensor, labels: Tensor) -> Tensor:
-        """The first term, over the own cosines alone: |C⁺| rows, not C."""
-        own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
+    def attract(self, own: Tensor, labels: Tensor) -> Tensor:
+        """The first term, over the samples' own cosines alone: |C⁺| rows, not C."""
         present = labels.unique()                                                               # (C⁺,)
         member = present[:, None] == labels                                                     # (C⁺, B)
-        pull = masked_lse(own.expand(member.shape), member, 1, scale=-self.alpha, shift=self.delta, with_zero=True)
-        return pull.sum() / max(1, len(present))
+        pull = masked_lse(own.expand(member.shape), member, 1, -self.alpha) + self.alpha * self.delta
+        return log1p_exp(pull).sum() / max(1, len(present))

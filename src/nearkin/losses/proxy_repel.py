@@ -44,7 +44,8 @@ class ProxyRepel(ProxyAnchor):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
         vectors = unit(self.proxies).to(cosines.dtype) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
-        return self.attract(cosines, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
+        own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
+        return self.attract(own, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
 
 
 class _Repulsion(torch.autograd.Function):
