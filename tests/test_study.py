@@ -30,7 +30,7 @@ def test_the_grid_is_the_product_of_its_axes(tiny, tmp_path):
 
 def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     axes = {"method": {"untrained": {"epochs": 0}, "trained": {"epochs": 1}, "broken": {"train.batch": 400}}}
-    file = write(tmp_path, tiny, axes=axes, seeds=[0, 1])
+    file = write(tmp_path, tiny, axes=axes, seeds=[0, 1], metrics=["recall@1", "train.rho"])
     study = read_study(file)
     store = Store(tmp_path / "runs")
     jobs = jobs_of(study, store)
@@ -43,6 +43,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     assert rows[1].mean["recall@1"] == pytest.approx(statistics.fmean(recalls))
     assert rows[1].std["recall@1"] == pytest.approx(statistics.stdev(recalls))
     assert (rows[2].seeds, rows[2].failed) == (0, 2)
+    assert rows[1].mean["train.rho"] == pytest.approx(statistics.fmean(j.run.result["train"]["rho"] for j in jobs[2:4]))
     write_csv(study, rows, tmp_path / "small.csv")
     with open(tmp_path / "small.csv") as table:
         first = next(csv.DictReader(table))

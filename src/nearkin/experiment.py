@@ -32,6 +32,8 @@ from nearkin.storage import atomic
 from nearkin.store import Run, Store
 from nearkin.training import Source, fit, seed_of
 
+SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
+
 
 @dataclass
 class Prepared:
@@ -120,7 +122,8 @@ def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
             "validation": done.validation, "seconds": round(time.time() - began, 1),
         })  # fmt: skip
     load_model(model, run)
-    test(run, prepared, embed(model, source, split.test.images, device))
+    space = evaluate(embed(model, source, split.train, device), labels, metrics=SPACE).metrics
+    test(run, prepared, embed(model, source, split.test.images, device), space)
     (run.path / "checkpoint.pt").unlink(missing_ok=True)
 
 
@@ -134,7 +137,7 @@ def make_source(prepared: Prepared, model: Model) -> Source:
     )  # fmt: skip
 
 
-def test(run: Run, prepared: Prepared, z: torch.Tensor) -> None:
+def test(run: Run, prepared: Prepared, z: torch.Tensor, space: dict[str, float]) -> None:
     """Open the test labels of a final run, measure, store."""
     split = prepared.split
     labels = split.test.open(run)
@@ -147,10 +150,10 @@ def test(run: Run, prepared: Prepared, z: torch.Tensor) -> None:
         np.savez(scratch / "embeddings.npz", embeddings=unit(z).numpy(), labels=labels, rows=split.test.images)
     with atomic(run.path / "per_query.parquet") as scratch:
         pq.write_table(pa.table(evaluation.per_query), scratch / "per_query.parquet")
-    run.write_json("result.json", summary(run, prepared, evaluation))
+    run.write_json("result.json", summary(run, prepared, evaluation, space))
 
 
-def summary(run: Run, prepared: Prepared, evaluation: Evaluation) -> dict[str, Any]:
+def summary(run: Run, prepared: Prepared, evaluation: Evaluation, space: dict[str, float]) -> dict[str, Any]:
     final = run.read_json("final.json")
     return {
         "hash": run.hash,
@@ -160,6 +163,7 @@ def summary(run: Run, prepared: Prepared, evaluation: Evaluation) -> dict[str, A
         "epochs_trained": final["epochs_trained"],
         "seconds": final["seconds"],
         "validation": final["validation"],
+        "train": space,
         "test": evaluation.metrics,
         "test_n": evaluation.n,
         "excluded": evaluation.excluded,

@@ -1,11 +1,12 @@
 """Recipes: what the settings that a spec leaves open become, by the kind of network that trains.
 
-| network              | lr   | batch | epochs | schedule | warm-up | BatchNorm | source                                   |
-|----------------------|------|-------|--------|----------|---------|-----------|------------------------------------------|
-| from random weights  | 1e-3 | 128   | 8      | constant | 0       | trains    | measured on glyphs, batches of 32 x 4    |
-| from given weights   | 3e-4 | 96    | 8      | cosine   | 1       | frozen    | measured on CUB at 128 px; warm-up as in |
-|                      |      |       |        |          |         |           | ProxyAnchor's code, freezing as in Roth's|
-| head alone (cut=all) | 1e-3 | 96    | 8      | constant | 0       | frozen    | measured on CUB: heads overfit early     |
+| network              | lr   | batch | epochs | schedule | warm-up | BatchNorm | measured on                     |
+|----------------------|------|-------|--------|----------|---------|-----------|---------------------------------|
+| from random weights  | 1e-3 | 128   | 8      | constant | 0       | trains    | glyphs, batches of 32 x 4       |
+| from given weights   | 3e-4 | 96    | 8      | cosine   | 1       | frozen    | CUB at 128 px                   |
+| head alone (cut=all) | 1e-3 | 96    | 8      | constant | 0       | frozen    | CUB: heads overfit early        |
+
+Warm-up as in ProxyAnchor's code, frozen statistics as in Roth's.
 """
 
 from typing import Any, TypeVar

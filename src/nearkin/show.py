@@ -61,7 +61,8 @@ def method_of(run: Run) -> str:
     """A run in a few words."""
     spec = run.spec
     shown = {"data.name": spec.data.name, "model.backbone": spec.model.backbone, "loss.name": spec.loss.name}
-    hidden = ("data.size", "data.crop", "data.resize", "train.batch", "train.lr", "model.freeze_bn", "train.schedule", "train.warmup")
+    hidden = {"data.size", "data.crop", "data.resize", "model.freeze_bn"}   # what the recipe filled in, mostly
+    hidden |= {f"train.{key}" for key in ("batch", "lr", "schedule", "warmup")}
     shown |= {k: v for k, v in spec.changes().items() if k not in hidden}
     return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
 
@@ -82,11 +83,18 @@ def runs_table(runs: list[Run]) -> Table:
 
 
 def study_table(study: Study, rows: list[Row]) -> Table:
-    def cell(row: Row, metric: str) -> str:
-        std = row.std.get(metric)
-        return percent(row.mean.get(metric)) + (f" ± {100 * std:.2f}" if std is not None else "")
+    def share(metric: str) -> bool:
+        return not metric.startswith("train.")                      # spectra and densities are no percentages
 
-    columns = {**dict.fromkeys(study.axes, "left"), "seeds": "right", **{f"{m} %": "right" for m in study.metrics}}
+    def cell(row: Row, metric: str) -> str:
+        mean, std = row.mean.get(metric), row.std.get(metric)
+        if mean is None:
+            return "–"
+        scale, digits = (100, 2) if share(metric) else (1, 3)
+        return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
+
+    numbers = {f"{m} %" if share(m) else m: "right" for m in study.metrics}
+    columns = {**dict.fromkeys(study.axes, "left"), "seeds": "right", **numbers}
     lines = []
     for row in rows:
         count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")

@@ -8,7 +8,7 @@
         multi-similarity: {loss: multi_similarity, miner: multi_similarity}
       dim: [64, 128]                            # or values of one key
     seeds: [0, 1]
-    metrics: [recall@1, map_at_r]
+    metrics: [recall@1, map_at_r, train.rho]
 
 Runs that are not stored yet go to worker processes of one thread each. Kill it and call it again: what is done is
 skipped, what was begun goes on.
@@ -183,7 +183,7 @@ def rows_of(study: Study, jobs: list[Job]) -> list[Row]:
     rows = []
     for labels in dict.fromkeys(cell.labels for cell in study.cells):
         mine = [job for job in jobs if job.cell.labels == labels]
-        results = [job.run.result["test"] for job in mine if job.run.done]
+        results = [_numbers(job.run) for job in mine if job.run.done]
         row = Row(labels, len(results), sum(job.error is not None for job in mine))
         for metric in study.metrics:
             values = [r[metric] for r in results if metric in r]
@@ -194,6 +194,12 @@ def rows_of(study: Study, jobs: list[Job]) -> list[Row]:
                 row.std[metric] = statistics.stdev(values) if len(values) > 1 else None
         rows.append(row)
     return rows
+
+
+def _numbers(run: Run) -> dict[str, float]:
+    """The test metrics, and as train.* those of the training embeddings."""
+    result = run.result
+    return result["test"] | {f"train.{name}": value for name, value in result["train"].items()}
 
 
 def write_csv(study: Study, rows: list[Row], path: Path) -> None:
