@@ -101,7 +101,7 @@ def small(add: Callable[..., None]) -> None:
         "all": lambda: evaluate(z, labels, metrics=PART_1),
         "three": lambda: evaluate(z, labels, metrics=("p@1", "r_precision", "map_at_r")),
     }
-    t = race(runs, 5) | race({"pml": pml(z, labels)}, 1)
+    t = race(runs | {"pml": pml(z, labels)}, 3)
     add(f"n={CUB:,}: all but mAP@1000", t["all"] / t["gemm"], "x GEMM", "<= 2.1", t["all"])
     add(f"n={CUB:,}: PML, default k, over the same three metrics", t["pml"] / t["three"], "x ours", ">= 15", t["pml"])
     add(f"n={CUB:,}: PML, default k, over all of ours", t["pml"] / t["all"], "x ours", ">= 15", t["pml"])

@@ -26,7 +26,7 @@ n, dim, classes, queries = map(int, sys.argv[2:6])
 labels = torch.arange(n) * classes // n
 z = torch.randn(classes, dim, generator=random)[labels]
 for part in z.split(8192):
-    part += 1.5 * torch.randn(part.shape, generator=random)
+    part += 1.2 * torch.randn(part.shape, generator=random)
 options = json.loads(sys.argv[6])
 if queries:
     options |= {"query": np.arange(0, n, n // queries)[:queries], "gallery": np.arange(n)}

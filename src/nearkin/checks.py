@@ -35,10 +35,10 @@ def check_vectors(z: Tensor, metric: str, what: str) -> None:
     broken, long, flat = [], [], []
     for start in range(0, len(z), CHUNK):
         part = z[start : start + CHUNK].to(torch.promote_types(z.dtype, torch.float32))
-        finite = part.isfinite().all(1)
         norm = part.norm(dim=1)
-        broken += _where(~finite, start)
-        long += _where(finite & ~(norm < LONGEST), start)
+        odd = _where(~(norm < LONGEST), 0)                          # looked at again only where the norm is odd
+        broken += [start + row for row in odd if not part[row].isfinite().all()]
+        long += [start + row for row in odd if part[row].isfinite().all()]
         if metric == "cosine":
             flat += _where(norm < SHORTEST, start)
         elif metric == "snr":

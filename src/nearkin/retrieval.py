@@ -70,7 +70,7 @@ def evaluate(
     `query`, `gallery`: masks or indices of the items that ask and are asked; all by default. `gallery` may also be a
     pair (embeddings, labels) of its own. `metrics`: names as in `nearkin list metrics`; recall, p and hubness without
     @k are computed for every k (1, 2, 4, 8 as far as the gallery reaches). `settings`: of single metrics, such as
-    {"rho.drop": 0}. `budget_mib`: working memory beside the embeddings; it never changes a result. `bootstrap`:
+    {"rho.drop": 0}. `budget_mib`: of the search, beside the embeddings; it never changes a result. `bootstrap`:
     resamples for the interval over classes. `seed`: of k-means and bootstrap.
     """
     sets = make_sets(embeddings, labels, query, gallery, metric)

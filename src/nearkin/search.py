@@ -136,7 +136,8 @@ class Best:
         """A (T, T) tile, in which the rows of this block lie along `axis`; its first column has index `first`."""
         similarity = tile[self.rows] if axis == 0 else tile[:, self.rows]
         if first == 0 and self.k < TILE:                            # without a bar yet, everything would pass
-            kth = np.partition(similarity, TILE - self.k, axis=1 - axis).take(TILE - self.k, axis=1 - axis)
+            by_row = similarity if axis == 0 else torch.from_numpy(similarity).T.contiguous().numpy()
+            kth = np.partition(by_row, TILE - self.k, axis=1)[:, TILE - self.k]
             self.bar = np.nextafter(kth, np.float32(-np.inf))
         above = similarity > (self.bar[:, None] if axis == 0 else self.bar)
         flat = np.flatnonzero(above)
