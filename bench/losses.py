@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nearkin import losses, miners
 from nearkin.objective import Objective, build_objective
-from nearkin.pairs import Couples, Pairs
+from nearkin.pairs import Couples, Pairs, Triplets
 from nearkin.registry import LOSSES
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -63,6 +63,14 @@ class WithMiner(nn.Module):
         return self.loss(z, y, self.miner(z, y))
 
 
+def twice(miner: miners.Miner) -> Callable[[Tensor, Tensor], Triplets]:
+    def mine(z: Tensor, y: Tensor) -> Triplets:
+        pairs = Pairs.of(z.detach(), y)
+        return Triplets(*(torch.cat(parts) for parts in zip(miner(pairs), miner(pairs), strict=True)))
+
+    return mine
+
+
 def pair_cases() -> Iterator[Case]:
     raw = {"distance": distances.LpDistance(normalize_embeddings=False)}
     dot = {"distance": distances.DotProductSimilarity(normalize_embeddings=False)}
@@ -74,9 +82,9 @@ def pair_cases() -> Iterator[Case]:
     yield Case("snr_contrastive", losses.SNRContrastive, pml.SignalToNoiseRatioContrastiveLoss, 30)
     yield Case(
         "margin + distance_weighted",
-        lambda: Objective(losses.Margin(per_class=False), miners.DistanceWeighted(upper=1.4)),
+        lambda: WithMiner(losses.Margin(per_class=False), twice(miners.DistanceWeighted(upper=1.4))),
         lambda: WithMiner(pml.MarginLoss(learn_beta=True), pml_miners.DistanceWeightedMiner()),
-        10, per_class=2,                                            # with two a class both draw one triplet an anchor
+        10, per_class=2,                                            # theirs draws as many an anchor as its class has
     )
     yield Case("triplet, all", lambda: losses.Triplet(margin=0.05, **active), pml.TripletMarginLoss, 10)
     yield Case(

@@ -125,6 +125,29 @@ def test_memory_is_of_the_order_of_anchors_times_references(name, classes):
     assert large <= 40 * 4 * 256 * 256                              # forty float32 matrices; B³ alone would be 256
 
 
+def test_proxies_that_repel_never_stand_in_memory_all_against_all():
+    classes, z = 3000, torch.randn(8, 4)
+    for via in ("proxies", "batch"):
+        loss = make("proxy_repel", {"via": via}, classes=classes, dim=4)
+        assert peak_bytes(lambda loss=loss: value_and_gradients(loss, z, torch.arange(8))) < classes**2 * 4 / 2
+
+
+@every_loss
+def test_references_that_are_the_batch_give_the_same_value(name):
+    """A memory beside the batch, or the batches of other ranks, are only more references."""
+    z, y = batch()
+    loss = make(name).double()
+    referring = Pairs(z, y, references=z, reference_labels=y, own=torch.arange(len(y)))
+    tuples = loss.draw(Pairs.of(z, y), None, torch.Generator().manual_seed(2))
+    if loss.needs_square:
+        with pytest.raises(NearkinError, match="no memory beside it"):
+            loss(referring)
+    else:
+        torch.testing.assert_close(loss(referring, None, tuples), loss(z, y, tuples), rtol=1e-9, atol=1e-9)
+        more = Pairs(z, y, references=torch.cat([z, -z]), reference_labels=torch.cat([y, y]), own=torch.arange(len(y)))
+        assert loss(more).isfinite()
+
+
 @every_loss
 def test_loss_moves_under_its_own_gradient(name):
     z, y = batch(16, seed=5)
@@ -158,8 +181,9 @@ def test_bad_input_is_refused_at_once(name):
 
 @every_loss
 def test_every_bound_is_kept(name):
-    """NaN is no hyper-parameter of any loss."""
+    """NaN is no hyper-parameter of any loss, and neither is a number far below zero, nor an unknown word."""
     for key, parameter in hyperparameters(LOSSES[name]).items():
-        if isinstance(parameter.default, float):
-            with pytest.raises(NearkinError, match=f"{key}=nan"):
-                make(name, {key: float("nan")})
+        bad = {float: [float("nan"), -2.5], int: [-1], str: ["nonsense"]}.get(type(parameter.default), [])
+        for value in bad:
+            with pytest.raises(NearkinError, match=f"{key}="):
+                make(name, {key: value})
