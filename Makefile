@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install demo test lint test-slow clean
+TABLES := losses miners rho
+
+.PHONY: install demo test lint test-slow clean bench-loop bench-losses bench-eval $(TABLES:%=table-%)
 
 install: $(READY)
 
@@ -23,8 +25,17 @@ lint: $(READY)
 test: lint
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
+# minutes of real training, real CUB images (NEARKIN_CUB=DIR), evaluation at the size of SOP
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow
+
+# the tables of docs/: studies/NAME.yaml; interrupted ones go on
+$(TABLES:%=table-%): table-%: $(READY)
+	@$(BIN)/nearkin study studies/$*.yaml --workers 2
+
+# against pytorch-metric-learning, the bare matrix product, a minimal loop
+bench-losses bench-eval bench-loop: bench-%: $(READY)
+	@OMP_NUM_THREADS=1 $(BIN)/python bench/$*.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

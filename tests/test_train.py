@@ -335,3 +335,19 @@ def test_seeds_of_steps_and_streams_are_all_different():
     seeds = {seed_of(seed, step, stream) for seed in range(5) for step in range(2000) for stream in range(4)}
     assert len(seeds) == 5 * 2000 * 4
     assert all(0 <= s < 2**63 for s in seeds)
+
+
+@pytest.mark.parametrize("cut", ["none", "all"])
+def test_mixup_mixes_at_every_depth(tiny, tmp_path, cut):
+    words = tiny | {"loss": "norm_softmax", "regulariser": "mixup", "cut": cut, "epochs": 1}
+    runs = [nearkin.train(words, runs=tmp_path)]
+    runs += [nearkin.train(words | {"regulariser.depth": d}, runs=tmp_path) for d in range(2 if cut == "none" else 1)]
+    runs.append(nearkin.train({k: v for k, v in words.items() if k != "regulariser"}, runs=tmp_path))
+    heads = [weights(run)["model.head.weight"] for run in runs]
+    distinct = {tuple(head.flatten().tolist()) for head in heads}
+    assert len(distinct) == len(runs)
+
+
+def test_mixup_beyond_the_network_is_refused(tiny, tmp_path):
+    with pytest.raises(NearkinError, match="depth=9"):
+        nearkin.train(tiny | {"loss": "norm_softmax", "regulariser": "mixup", "regulariser.depth": 9}, runs=tmp_path)

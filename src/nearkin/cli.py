@@ -14,7 +14,7 @@ from nearkin import catalogue, doctor, inference, show
 from nearkin.errors import NearkinError
 from nearkin.readers import evaluate_files
 from nearkin.registry import DATASETS
-from nearkin.render import render
+from nearkin.render import progress_bar, render, write_per_query
 from nearkin.spec import make_spec, parse_words, read_yaml
 from nearkin.store import Store
 
@@ -67,18 +67,35 @@ def embed_command(
 
 @app.command("evaluate")
 def evaluate_command(
-    embeddings: Annotated[Path, typer.Argument(help="Embeddings: .npy (N, D).")],
-    labels: Annotated[Path | None, typer.Argument(help="Labels: .npy (N,).")] = None,
-    k: Annotated[str, typer.Option("--k", help="Comma-separated k of Recall@k.")] = "1,2,4,8",
+    embeddings: Annotated[Path | None, typer.Argument(help="Embeddings: .npy .npz .parquet .pt .safetensors")] = None,
+    labels: Annotated[Path | None, typer.Argument(help="Labels, numbers or words, when not in the same file.")] = None,
+    query: Annotated[str | None, typer.Option(help="Mask or indices of the queries, or a file of their own.")] = None,
+    gallery: Annotated[str | None, typer.Option(help="The same for the gallery; FILE or EMBEDDINGS,LABELS.")] = None,
+    k: Annotated[str | None, typer.Option("--k", help="k of Recall@k, as in 1,2,4,8.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="As in recall@1,map_at_r,nmi: nearkin list metrics.")] = None,
+    metric: Annotated[str, typer.Option(help="cosine, euclid (raw vectors) or snr.")] = "cosine",
+    budget: Annotated[int, typer.Option(help="MiB of working memory beside the embeddings.")] = 256,
+    bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
+    per_query: Annotated[Path | None, typer.Option(help="Write one row a query into this .parquet.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Retrieval metrics of anyone's embeddings."""
-    try:
-        ks = tuple(int(x) for x in k.split(","))
-    except ValueError:
-        raise NearkinError(f"--k {k!r}: whole numbers separated by commas, as in 1,2,4,8") from None
-    evaluation = evaluate_files(embeddings, labels, k=ks)
+    """Retrieval, clustering and space metrics of anyone's embeddings, exact, in bounded memory."""
+    names = metrics.split(",") if metrics else None
+    with progress_bar(show.err) as progress:
+        evaluation = evaluate_files(
+            embeddings, labels, query=query, gallery=gallery, k=_numbers(k), metrics=names, metric=metric,
+  budget_mib=budget, bootstrap=bootstrap, progress=progress,
+        )  # fmt: skip
+    if per_query is not None:
+        write_per_query(evaluation, per_query)
     print(json.dumps(evaluation.to_dict())) if as_json else show.out.print(render(evaluation))
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    try:
+        return None if text is None else tuple(int(x) for x in text.split(","))
+    except ValueError:
+        raise NearkinError(f"--k {text!r}: whole numbers separated by commas, as in 1,2,4,8") from None
 
 
 @app.command("study")

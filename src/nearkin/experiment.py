@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from nearkin import events
@@ -26,6 +24,7 @@ from nearkin.objective import build_objective
 from nearkin.pairs import unit
 from nearkin.protocols import Split
 from nearkin.recipes import resolve
+from nearkin.render import write_per_query
 from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import RunSpec, make_spec
 from nearkin.storage import atomic
@@ -148,8 +147,7 @@ def test(run: Run, prepared: Prepared, z: torch.Tensor, space: dict[str, float])
         evaluation = evaluate(z[:q], labels[:q], gallery=(z[q:], labels[q:]))
     with atomic(run.path / "embeddings.npz") as scratch:
         np.savez(scratch / "embeddings.npz", embeddings=unit(z).numpy(), labels=labels, rows=split.test.images)
-    with atomic(run.path / "per_query.parquet") as scratch:
-        pq.write_table(pa.table(evaluation.per_query), scratch / "per_query.parquet")
+    write_per_query(evaluation, run.path / "per_query.parquet")
     run.write_json("result.json", summary(run, prepared, evaluation, space))
 
 

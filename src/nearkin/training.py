@@ -127,9 +127,11 @@ def fit(
                 for group in optimiser.param_groups:
                     group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
                 seed_default(seed_of(spec.seed, done.step, 1), device)      # dropout and its like
+                generator = _generator(spec.seed, done.step, 2, device)
+                mix = objective.mix(len(batch.rows), model.depths, generator)
                 with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
-                    embedded = forward(batch.x.to(device, non_blocking=True))
-                loss = objective(embedded, targets[batch.rows], _generator(spec.seed, done.step, 2, device))
+                    embedded = forward(batch.x.to(device, non_blocking=True), mix)
+                loss = objective(embedded, targets[batch.rows], generator)
                 value = loss.item()
                 if not math.isfinite(value):
                     raise NearkinError(

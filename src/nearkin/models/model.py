@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from nearkin.errors import NearkinError, choices
 from nearkin.models.backbone import Backbone, InputRecord
 from nearkin.pairs import Embedded
+from nearkin.regularisers import Mix
 
 POOLS = ("avg", "max", "both")
 HEADS = ("linear", "none")
@@ -70,16 +71,24 @@ class Model(nn.Module):
                 x = self.backbone.run_stage(stage, x)
             return self.pooled(x) if self.cut == "all" else x                               # (B, C) or a map
 
-    def back(self, x: Tensor) -> Embedded:
+    def back(self, x: Tensor, mix: Mix | None = None) -> Embedded:
+        """`mix` (manifold mixup) may act on the input of every trained stage and of the pooling."""
         if self.cut != "all":
             x = x.contiguous(memory_format=torch.channels_last)
-            for stage in self.trained_stages:
-                x = self.backbone.run_stage(stage, x)
+        for depth, stage in enumerate(self.trained_stages):
+            x = self.backbone.run_stage(stage, mix(depth, x) if mix else x)
+        x = mix(len(self.trained_stages), x) if mix else x
+        if self.cut != "all":
             x = self.pooled(x)                                                              # (B, C)
-        return Embedded(self.norm(self.head(x)))                                            # (B, D)
+        return Embedded(self.norm(self.head(x)), {"mix": mix} if mix else {})               # (B, D)
 
-    def forward(self, images: Tensor) -> Embedded:
-        return self.back(self.front(images))
+    def forward(self, images: Tensor, mix: Mix | None = None) -> Embedded:
+        return self.back(self.front(images), mix)
+
+    @property
+    def depths(self) -> int:
+        """Where `mix` may act: 0 is the input of the back, k the output of its k-th stage."""
+        return len(self.trained_stages) + 1
 
     def pooled(self, x: Tensor) -> Tensor:
         """Average, maximum or their sum (both: the ProxyAnchor and HIST codes) over the last map."""
