@@ -24,6 +24,8 @@ def at_least_float32(z: Tensor) -> Tensor:
 
 def unit(z: Tensor) -> Tensor:
     """z / ‖z‖ over the last dimension; a zero vector stays zero, with a finite gradient."""
+    if not (torch.is_grad_enabled() and z.requires_grad):
+        return z / _norm(z)[..., None]                              # plain operations, which exporters understand
     return _Unit.apply(z)
 
 

@@ -202,12 +202,16 @@ class Pairs:
         return (self.z * 0).sum()
 
 
-def draw_one(mask: Tensor, generator: Generator | None) -> Tensor:
-    """One uniformly drawn column of each row of a mask; rows without any give column 0 (leave them out yourself)."""
+def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = None) -> Tensor:
+    """One uniformly drawn column of each row of a mask, or of each listed row; column 0 where a row has none (leave it
+    out yourself)."""
     count = mask.sum(1)                                             # (B,)
-    chance = torch.rand(len(mask), generator=generator, device=mask.device, dtype=torch.float64)
-    place = count.cumsum(0) - count + (chance * count).long()       # in the list of all columns, row after row
+    first = count.cumsum(0) - count                                 # in the list of all columns, row after row
+    if rows is not None:
+        count, first = count[rows], first[rows]
     columns = mask.nonzero()[:, 1]
     if not len(columns):
         return torch.zeros_like(count)
-    return columns[place.clamp_max(len(columns) - 1)].masked_fill(count == 0, 0)                # (B,)
+    chance = torch.rand(len(count), generator=generator, device=mask.device, dtype=torch.float64)
+    place = first + (chance * count).long()
+    return columns[place.clamp_max(len(columns) - 1)].masked_fill(count == 0, 0)

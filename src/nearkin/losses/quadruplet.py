@@ -16,6 +16,7 @@ from nearkin.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
 from nearkin.miners.distance_weighted import DistanceWeighted
+from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Quadruplets, Triplets, draw_one
 from nearkin.registry import LOSSES
 
@@ -38,8 +39,10 @@ class Quadruplet(Loss):
         triplets = DistanceWeighted()(pairs, generator=generator) if tuples is None else tuples
         if not isinstance(triplets, Triplets):
             return triplets
-        third = pairs.negative[triplets.anchor] & pairs.negative[triplets.negative]             # (T, M)
-        other = draw_one(third, generator).masked_fill(~third.any(1), -1)
+        other = torch.full_like(triplets.anchor, -1)
+        for rows in row_blocks(other, 1024):                        # a list of all triplets may be long
+            third = pairs.negative[triplets.anchor[rows]] & pairs.negative[triplets.negative[rows]]     # (1024, M)
+            other[rows] = draw_one(third, generator).masked_fill(~third.any(1), -1)
         return Quadruplets(*triplets, other)
 
     def compute(self, pairs: Pairs, quadruplets: Quadruplets | None = None) -> Tensor:

@@ -29,9 +29,9 @@ class Rho(Regulariser):
         if not isinstance(tuples, Triplets) or pairs.own is None:
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor
-        other = draw_one(pairs.positive[anchor], generator)                                         # (T,) p'
+        other = draw_one(pairs.positive, generator, anchor)                                     # (T,) p'
         switched = torch.rand(len(anchor), generator=generator, device=anchor.device) < self.p_switch
-        switched &= pairs.positive[anchor].any(1)
+        switched &= pairs.positive.any(1)[anchor]
         return Triplets(
             anchor,
             torch.where(switched, pairs.own[anchor], tuples.positive),
