@@ -84,7 +84,7 @@ def evaluate_command(
     with progress_bar(show.err) as progress:
         evaluation = evaluate_files(
             embeddings, labels, query=query, gallery=gallery, k=_numbers(k), metrics=names, metric=metric,
-  budget_mib=budget, bootstrap=bootstrap, progress=progress,
+            budget_mib=budget, bootstrap=bootstrap, progress=progress,
         )  # fmt: skip
     if per_query is not None:
         write_per_query(evaluation, per_query)

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +10,7 @@ from typing import Literal
 import torch
 
 from nearkin.storage import cache_dir, human
-
-ISA = "ONEDNN_MAX_CPU_ISA"
-SAFE_ISA = "AVX512_CORE_BF16"
-BF16 = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 256"
+from nearkin.traps import bf16_trap, survives
 
 
 @dataclass(frozen=True)
@@ -22,19 +18,6 @@ class Finding:
     what: str
     state: Literal["ok", "missing", "trap"]
     detail: str
-
-
-def survives(code: str, **env: str) -> tuple[bool, str]:
-    """Run code in a child process: does it live, and what did it say last?"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
-    if done.returncode < 0:
-        return False, f"killed by signal {-done.returncode}"
-    lines = done.stderr.strip().splitlines()
-    return done.returncode == 0, lines[-1] if lines else ""
-
-
-def bf16_works() -> bool:
-    return survives(BF16)[0]
 
 
 def examine() -> list[Finding]:
@@ -55,12 +38,8 @@ def _device() -> Finding:
 
 
 def _bf16() -> Finding:
-    """A CPU may advertise AMX to a process that is not allowed to use it: the first product kills it."""
-    if bf16_works():
-        return Finding("bf16 product", "ok", "train.amp=true works")
-    if survives(BF16, **{ISA: SAFE_ISA})[0]:
-        return Finding("bf16 product", "trap", f"kills the process here; start Python with {ISA}={SAFE_ISA}")
-    return Finding("bf16 product", "trap", "kills the process here; leave train.amp=false")
+    trap = bf16_trap()
+    return Finding("bf16 product", "trap" if trap else "ok", trap or "train.amp=true works")
 
 
 def _weights() -> Finding:

@@ -16,6 +16,7 @@ import torch
 from nearkin import events
 from nearkin.data import PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
+from nearkin.errors import NearkinError
 from nearkin.events import Watch
 from nearkin.inference import embed, load_model, pick_device
 from nearkin.models import Model, build_model
@@ -30,6 +31,7 @@ from nearkin.spec import RunSpec, make_spec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
 from nearkin.training import Source, fit, seed_of
+from nearkin.traps import bf16_trap
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
 
@@ -92,6 +94,8 @@ def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
     began = time.time()
     torch.use_deterministic_algorithms(True, warn_only=True)
     device = pick_device(spec.train.device)
+    if spec.train.amp and device.type == "cpu" and (trap := bf16_trap()):
+        raise NearkinError(f"train.amp=true: {trap}")
     run.start(spec, data_hash=prepared.data_hash, split_hash=split.hash())
     torch.manual_seed(seed_of(spec.train.seed, 0, 3))
     model = build_model(**spec.model.model_dump(exclude={"views"}))
