@@ -59,7 +59,7 @@ def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
 
 def draw_pair_a_class(labels: Tensor, generator: Generator | None) -> Couples:
     """Two random members of every class that has two: the first two of its samples in a random order."""
-    order = torch.randperm(len(labels), generator=generator).to(labels.device)
+    order = torch.randperm(len(labels), generator=generator, device=labels.device)
     grouped, place = labels[order].sort(stable=True)
     order = order[place]                                                                        # random inside a class
     first = torch.ones_like(grouped, dtype=torch.bool)

@@ -26,7 +26,7 @@ class ForeignMiner(Miner):
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
         with torch.random.fork_rng(devices=[]):
             if generator is not None:                               # foreign miners draw from the global state
-                torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+                torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
             found: Any = self.miner(pairs.z, pairs.labels)
         if len(found) == 3:
             return Triplets(*found)

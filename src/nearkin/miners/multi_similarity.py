@@ -18,7 +18,10 @@ from nearkin.registry import MINERS
 
 @MINERS.register("multi_similarity")
 class MultiSimilarity(Miner):
+    """The pairs that multi-similarity keeps."""
+
     gives = PairMasks
+    source = "Wang et al. 2019"
 
     def __init__(self, *, epsilon: float = 0.1):
         at_least(-2, epsilon=epsilon)

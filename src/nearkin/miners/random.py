@@ -13,7 +13,10 @@ from nearkin.registry import MINERS
 
 @MINERS.register("random")
 class Random(Miner):
+    """Random triplets, as many as there are anchors."""
+
     gives = Triplets
+    source = "Roth et al. 2020"
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """Triplet number t is found by arithmetic, so that the B·P·N list is never written down: anchors own
@@ -21,24 +24,24 @@ class Random(Miner):
         positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)                     # (B,)
         ends = (positives * negatives).cumsum(0)                                                # (B,)
         total = int(ends[-1]) if len(ends) else 0
-        chosen = _distinct(total, min(len(pairs.z), total), generator).to(ends.device)          # (T,)
+        chosen = _distinct(total, min(len(pairs.z), total), generator, ends.device)             # (T,)
         anchor = torch.searchsorted(ends, chosen, right=True)
         offset = chosen - (ends[anchor] - (positives * negatives)[anchor])
         p, n = offset // negatives[anchor], offset % negatives[anchor]
         return Triplets(anchor, _nth(pairs.positive, anchor, p), _nth(pairs.negative, anchor, n))
 
 
-def _distinct(total: int, count: int, generator: Generator | None) -> torch.Tensor:
+def _distinct(total: int, count: int, generator: Generator | None, device: torch.device) -> torch.Tensor:
     """`count` different numbers below `total`, in random order, without a permutation of all of them."""
     if total <= 4 * count:
-        return torch.randperm(total, generator=generator)[:count]
-    chosen = torch.empty(0, dtype=torch.long)
+        return torch.randperm(total, generator=generator, device=device)[:count]
+    chosen = torch.empty(0, dtype=torch.long, device=device)
     while len(chosen) < count:
-        drawn = torch.randint(total, (2 * count,), generator=generator)
+        drawn = torch.randint(total, (2 * count,), generator=generator, device=device)
         _, first = torch.unique(torch.cat([chosen, drawn]), return_inverse=True)
         order = torch.cat([chosen, drawn])
-        seen = torch.full((int(first.max()) + 1,), len(order)).scatter_reduce_(
-            0, first, torch.arange(len(order)), "amin"
+        seen = torch.full((int(first.max()) + 1,), len(order), device=device).scatter_reduce_(
+            0, first, torch.arange(len(order), device=device), "amin"
         )
         chosen = order[seen.sort().values]                          # first occurrences, in order of drawing
     return chosen[:count]

@@ -49,7 +49,8 @@ class Mixup(Regulariser):
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix:
         if self.depth is not None:
             between(0, stages - 1, depth=self.depth)
-        seed = int(torch.randint(2**62, (), generator=generator))
+        device = generator.device if generator is not None else torch.device("cpu")
+        seed = int(torch.randint(2**62, (), generator=generator, device=device))
         weight = float(np.random.default_rng(seed).beta(self.alpha, self.alpha))    # torch's Beta takes no generator
-        depth = int(torch.randint(stages, (), generator=generator)) if self.depth is None else self.depth
-        return Mix(weight, torch.randperm(batch, generator=generator), depth)
+        depth = int(torch.randint(stages, (), generator=generator, device=device)) if self.depth is None else self.depth
+        return Mix(weight, torch.randperm(batch, generator=generator, device=device), depth)
