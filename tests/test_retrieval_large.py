@@ -23,11 +23,12 @@ def status(field):
 
 random = torch.Generator().manual_seed(0)
 n, dim, classes, queries = map(int, sys.argv[2:6])
+noise = float(sys.argv[6])
 labels = torch.arange(n) * classes // n
 z = torch.randn(classes, dim, generator=random)[labels]
 for part in z.split(8192):
-    part += 1.2 * torch.randn(part.shape, generator=random)
-options = json.loads(sys.argv[6])
+    part += noise * torch.randn(part.shape, generator=random)
+options = json.loads(sys.argv[7])
 if queries:
     options |= {"query": np.arange(0, n, n // queries)[:queries], "gallery": np.arange(n)}
 evaluate(z[:3000], labels[:3000])
@@ -38,10 +39,10 @@ print(json.dumps(result.to_dict() | {"extra_mib": status("VmHWM") - before}))
 """
 
 
-def child(n, dim, classes, queries=0, limit_gib=0, **options):
+def child(n, dim, classes, noise, queries=0, limit_gib=0, **options):
     if not os.path.exists("/proc/self/clear_refs"):
         pytest.skip("peak memory is read from /proc")
-    arguments = [str(int(limit_gib * 2**30)), *map(str, (n, dim, classes, queries)), json.dumps(options)]
+    arguments = [str(int(limit_gib * 2**30)), *map(str, (n, dim, classes, queries, noise)), json.dumps(options)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", CHILD, *arguments], capture_output=True, text=True, env=environment, check=False
@@ -52,7 +53,7 @@ def child(n, dim, classes, queries=0, limit_gib=0, **options):
 
 def test_memory_stays_inside_the_budget():
     """To rank 1000, which would take 150 MiB with a whole block of rows at a time."""
-    told = child(4500, 64, 900, metrics=["recall@1", "recall@1000", "map_at_1000"], budget_mib=120)
+    told = child(4500, 64, 900, 1.0, metrics=["recall@1", "recall@1000", "map_at_1000"], budget_mib=120)
     assert 0 < told["extra_mib"] < 120
 
 
@@ -60,14 +61,14 @@ def test_memory_stays_inside_the_budget():
 def test_stanford_online_products_in_4_gib_of_address_space():
     names = ["recall@1", "recall@10", "recall@100", "recall@1000", "p@1", "r_precision", "map_at_r", "map_at_c",
              "map_at_1000", "mrr", "hubness@10", "rho", "pi_ratio"]  # fmt: skip
-    told = child(60_502, 512, 11_316, limit_gib=4, metrics=names)
+    told = child(60_502, 512, 11_316, 2.2, limit_gib=4, metrics=names)
     assert told["n"] == 60_502
     assert told["extra_mib"] < 256
-    assert 0.5 < told["metrics"]["map_at_r"] < told["metrics"]["r_precision"] < told["metrics"]["recall@10"] <= 1
+    assert 0.1 < told["metrics"]["map_at_r"] < told["metrics"]["r_precision"] < told["metrics"]["recall@10"] <= 1
 
 
 @pytest.mark.slow
 def test_a_million_items():
-    told = child(1_000_000, 128, 100_000, queries=1000, metrics=["recall@1", "recall@10", "map_at_r", "mrr"])
+    told = child(1_000_000, 128, 100_000, 1.2, queries=1000, metrics=["recall@1", "recall@10", "map_at_r", "mrr"])
     assert (told["n"], told["gallery"]) == (1000, 1_000_000)
     assert told["metrics"]["recall@1"] > 0.5
