@@ -19,9 +19,10 @@ from rich.table import Table
 from nearkin.experiment import make_source, prepare
 from nearkin.models import build_model
 from nearkin.objective import build_objective
+from nearkin.optimise import make_optimiser
 from nearkin.spec import make_spec
 from nearkin.store import Run
-from nearkin.training import fit, make_optimiser
+from nearkin.training import fit
 
 ROUNDS = 5
 EPOCHS = 8      # the default of a run: what comes once a run (first and last weights) weighs as it does there

@@ -11,7 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from nearkin.cli import app
-from nearkin.spec import make_spec, parse_words
+from nearkin.spec import make_spec
+from nearkin.words import parse_words
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README.read_text(), re.S)

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from nearkin.errors import NearkinError
-from nearkin.spec import ALIASES, RunSpec, make_spec, parse_words, read_spec
+from nearkin.spec import ALIASES, RunSpec, make_spec, read_spec
+from nearkin.words import parse_words
 
 
 def test_words_trees_and_yaml_agree(tmp_path):

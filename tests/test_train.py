@@ -16,9 +16,10 @@ from nearkin.errors import NearkinError
 from nearkin.experiment import prepare
 from nearkin.inference import load_model, rebuild
 from nearkin.objective import build_objective
+from nearkin.optimise import make_optimiser, schedule
 from nearkin.spec import TrainSpec, make_spec
 from nearkin.store import Run
-from nearkin.training import load_batches, make_optimiser, mean_cosine_distance, schedule, seed_of
+from nearkin.training import load_batches, mean_cosine_distance, seed_of
 
 
 def weights(run):

@@ -31,6 +31,8 @@ def entries(kind: str) -> list[dict[str, Any]]:
             entry["takes"] = takes(cls)
         if kind == "miners":
             entry["gives"] = cls.gives.__name__
+        if source := getattr(cls, "source", ""):
+            entry["source"] = source
         if inspect.isclass(cls):
             entry["defaults"] = {k: _shown(p.default) for k, p in hyperparameters(cls).items()}
         found.append(entry)

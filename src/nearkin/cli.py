@@ -15,8 +15,9 @@ from nearkin.errors import NearkinError
 from nearkin.readers import evaluate_files
 from nearkin.registry import DATASETS
 from nearkin.render import progress_bar, render, write_per_query
-from nearkin.spec import make_spec, parse_words, read_yaml
+from nearkin.spec import make_spec
 from nearkin.store import Store
+from nearkin.words import parse_words, read_yaml
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Train and compare image-retrieval embeddings fairly.")  # fmt: skip
@@ -141,7 +142,8 @@ def list_command(
     if as_json:
         print(json.dumps(found))
         return
-    columns = [c for c in ("name", "takes", "gives", "about", "defaults") if any(c in e for e in found)]
+    last = "source" if any("source" in e for e in found) else "about"
+    columns = [c for c in ("name", "takes", "gives", "defaults", last) if any(c in e for e in found)]
 
     def cell(value: Any) -> str:
         return ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)

@@ -29,9 +29,10 @@ from typing import Any
 from nearkin.errors import NearkinError, choices
 from nearkin.experiment import prepare, train
 from nearkin.recipes import resolve
-from nearkin.spec import RunSpec, make_spec, read_yaml
+from nearkin.spec import RunSpec, make_spec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
+from nearkin.words import read_yaml
 
 KEYS = ("name", "base", "axes", "seeds", "metrics")
 

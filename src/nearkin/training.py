@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
 from nearkin.models import Model
 from nearkin.objective import Objective
+from nearkin.optimise import clip, make_optimiser, schedule
 from nearkin.pairs import unit
 from nearkin.samplers import BatchSampler
 from nearkin.spec import TrainSpec
@@ -28,9 +29,6 @@ from nearkin.store import Run
 
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
-OPTIMISERS: dict[str, Any] = {
-    "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
-}  # fmt: skip
 
 
 class Source(Protocol):
@@ -207,43 +205,6 @@ def load_batches(
                 step += 1
             indices, state, x = waiting.popleft()
             yield Batch(indices, x.result(), state)
-
-
-def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch.optim.Optimizer:
-    """One group each for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
-    groups = [{**g, "lr_factor": 1.0} for g in model.trainable_groups()]
-    groups += [{**g, "new": True} for g in objective.parameter_groups()]
-    if unknown := set(spec.groups) - {g["name"] for g in groups}:
-        known = ", ".join(g["name"] for g in groups)
-        raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
-    base_lr = spec.lr or 0.0
-    settings = []
-    for group in groups:
-        own = spec.groups.get(group["name"])
-        lr = own.lr if own and own.lr is not None else base_lr * group["lr_factor"]
-        settings.append({
-            "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
-            "weight_decay": own.weight_decay if own and own.weight_decay is not None else spec.weight_decay,
-            **({} if spec.optimiser == "sgd" else {"eps": own.eps if own and own.eps is not None else spec.eps}),
-            **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
-        })  # fmt: skip
-    return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
-
-
-def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:
-    """The factor on every learning rate after `epoch` epochs."""
-    if spec.schedule == "step":
-        return spec.gamma ** (int(epoch) // spec.step)
-    if spec.schedule == "cosine":
-        return 0.5 * (1 + math.cos(math.pi * epoch / max(1, epochs)))
-    return 1.0
-
-
-def clip(spec: TrainSpec, parameters: list[nn.Parameter]) -> None:
-    if spec.clip_by == "value":
-        nn.utils.clip_grad_value_(parameters, spec.clip)  # type: ignore[arg-type]
-    else:
-        nn.utils.clip_grad_norm_(parameters, spec.clip)  # type: ignore[arg-type]
 
 
 def mean_cosine_distance(z: Tensor) -> float:

@@ -1,0 +1,57 @@
+"""Settings as people write them: key=value words and YAML files, as plain mappings."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nearkin.errors import NearkinError
+
+
+def parse_words(words: list[str]) -> dict[str, Any]:
+    """`loss=margin loss.beta=1.2` as a mapping; values are read as YAML."""
+    parsed = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise NearkinError(f"{word!r} is not key=value; for example loss=multi_similarity dim=64")
+        parsed[key] = _value(value)
+    return parsed
+
+
+def _value(text: str) -> Any:
+    """YAML, but 1e-3 is a number."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise NearkinError(f"{path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise NearkinError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise NearkinError(f"{path} holds {type(content).__name__}, not a mapping of keys")
+    return content
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
