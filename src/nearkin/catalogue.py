@@ -1,6 +1,7 @@
 """What there is to choose from: `nearkin list losses` and its like, read off the registered classes."""
 
 import inspect
+import re
 from typing import Any
 
 from nearkin import registry
@@ -45,11 +46,15 @@ def takes(loss: Any) -> str:
     return "class labels"
 
 
-def about(cls: Any) -> str:
-    """First paragraph of the docstring of the class, else of its module, as one line."""
-    own = inspect.getdoc(cls) if "__doc__" in vars(cls) and cls.__doc__ else None
-    text = own or inspect.getdoc(inspect.getmodule(cls)) or ""
-    return " ".join(text.split("\n\n")[0].split())
+def about(part: Any) -> str:
+    """What a part is, in one line: its line in the table that heads its module, else the first paragraph of its own
+    docstring, else of its module's."""
+    module = inspect.getdoc(inspect.getmodule(part)) or ""
+    for line in module.splitlines():
+        if found := re.match(rf"\s+{re.escape(part.name)}(@k)?\s{{2,}}(.+)", line):
+            return " ".join(found[2].split())
+    own = inspect.getdoc(part) if vars(part).get("__doc__") or inspect.isfunction(part) else None
+    return " ".join((own or module).split("\n\n")[0].split())
 
 
 def _shown(value: Any) -> Any:
