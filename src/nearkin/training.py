@@ -89,7 +89,6 @@ def fit(
     epochs = spec.epochs or 0
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)                # (N,)
-
     saved = time.monotonic()
 
     def checkpoint() -> None:
@@ -156,7 +155,8 @@ def fit(
                 checkpoint()
             done.epoch = epoch + 1
             entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-            entry["spread"] = round(spread, 4)
+            if not math.isnan(spread):                              # a checkpoint may lie at the very end of an epoch
+                entry["spread"] = round(spread, 4)
             if spread < COLLAPSE:
                 entry["warning"] = (
                     f"the embeddings have collapsed: the mean cosine distance in the batch is {spread:.4f}; "
