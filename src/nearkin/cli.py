@@ -2,6 +2,7 @@
 
 import errno
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -112,6 +113,7 @@ def study_command(
     study = studies.read_study(file)
     jobs = studies.jobs_of(study, Store(runs))
     told: set[str] = set()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does
     with Live(console=show.err, refresh_per_second=4, transient=True) as live:
         for _ in studies.run_jobs(jobs, runs=runs, workers=workers):
             if show.err.is_terminal:
