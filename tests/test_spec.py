@@ -36,7 +36,7 @@ def test_a_spec_is_frozen():
     ("words", "said"),
     [
         ({"los": "x"}, "unknown key 'los': did you mean loss"),
-        ({"loss": "contrastve"}, "unknown loss 'contrastve': did you mean contrastive?"),
+        ({"loss": "contrastve"}, "unknown loss 'contrastve': did you mean contrastive"),
         ({"loss.alhpa": 3}, "unknown key 'alhpa' of loss 'proxy_anchor': did you mean alpha?"),
         ({"train.lrr": 3}, "unknown key 'train.lrr': did you mean lr?"),
         ({"train.groups.loss.l": 3}, "choices: eps, lr, weight_decay"),

@@ -82,7 +82,7 @@ class SplitProtocol:
         split = table.split
         if split is not None:
             known = {"train", "val", "test", "query", "gallery"}
-            if unknown := set(np.unique(split)) - known:
+            if unknown := set(np.unique(split).tolist()) - known:
                 raise NearkinError(f"split {sorted(unknown)[0]!r} is unknown: choices: {', '.join(sorted(known))}")
             gallery = np.flatnonzero(split == "gallery")
             query = np.flatnonzero((split == "query") | (split == "test"))
