@@ -177,3 +177,13 @@ class TestBadInput:
         assert done.stdout == ""
         assert len(done.stderr.strip().splitlines()) == 1
         assert done.stderr.startswith("nearkin: model.dim=0")
+
+
+def test_ctrl_c_says_how_to_go_on(tiny, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nearkin.train", interrupted)
+    done = nearkin("train", *words_of(tiny))
+    assert done.exit_code == 130
+    assert "the same command goes on" in done.output

@@ -4,6 +4,8 @@ import errno
 import json
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,7 +49,7 @@ def train_command(
     words = list(words or [])
     base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
     spec = make_spec(base, parse_words(words))
-    with show.training_bar(show.err, quiet or as_json) as watch:
+    with resumable(), show.training_bar(show.err, quiet or as_json) as watch:
         run = nearkin.train(spec, runs=runs, watch=watch, tensorboard=tensorboard)
     if as_json:
         print(json.dumps(run.result))
@@ -114,7 +116,7 @@ def study_command(
     jobs = studies.jobs_of(study, Store(runs))
     told: set[str] = set()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does
-    with Live(console=show.err, refresh_per_second=4, transient=True) as live:
+    with resumable(), Live(console=show.err, refresh_per_second=4, transient=True) as live:
         for _ in studies.run_jobs(jobs, runs=runs, workers=workers):
             if show.err.is_terminal:
                 live.update(show.jobs_table(jobs))
@@ -215,6 +217,16 @@ def runs_rm(run: Annotated[list[str], typer.Argument()], runs: Runs = Path("runs
         show.out.print(f"removed {found.hash}", highlight=False)
 
 
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Ctrl-C costs the steps since the last checkpoint, and says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        show.err.print("interrupted; the same command goes on from the last checkpoint", highlight=False)
+        raise typer.Exit(130) from None
+
+
 def main() -> None:
     """Bad input is one line on stderr and exit code 2; never a traceback."""
     try:
@@ -225,9 +237,6 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         fail(f"the disk is full: {error.filename or 'cannot write'}")
-    except KeyboardInterrupt:
-        show.err.print("interrupted; the same command goes on from here", highlight=False)
-        sys.exit(130)
 
 
 def fail(message: str) -> None:
