@@ -17,6 +17,7 @@ from nearkin.experiment import prepare
 from nearkin.inference import load_model, rebuild
 from nearkin.objective import build_objective
 from nearkin.optimise import make_optimiser, schedule
+from nearkin.recipes import resolve
 from nearkin.spec import TrainSpec, make_spec
 from nearkin.store import Run
 from nearkin.training import load_batches, mean_cosine_distance, seed_of
@@ -129,9 +130,9 @@ def test_killed_and_restarted_equals_never_killed(tiny, tmp_path):
 
 @pytest.mark.slow
 def test_killed_at_twenty_random_moments(tmp_path):
-    words = {"dataset": "glyphs", "dim": 64, "epochs": 8, "train.device": "cpu"}
+    words = {"dataset": "glyphs", "dim": 64, "epochs": 24, "train.device": "cpu"}
     straight = nearkin.train(words, runs=tmp_path / "straight")
-    kill_and_restart(words, tmp_path / "killed", kills=20, longest=12)
+    assert kill_and_restart(words, tmp_path / "killed", kills=20, longest=6) == 20
     killed = Run(tmp_path / "killed" / straight.hash)
     assert same(weights(killed), weights(straight))
 
@@ -191,7 +192,7 @@ def test_warm_up_trains_only_what_is_new(tiny, tmp_path):
 
 class TestOptimiser:
     def groups(self, **words):
-        spec = make_spec({"dim": 8, "lr": 0.01, **words})
+        spec = resolve(make_spec({"dim": 8, "lr": 0.01, **words}))
         model = rebuild(spec)
         objective = build_objective(loss=("proxy_anchor", {}), num_classes=5, dim=8)
         return {g["name"]: g for g in make_optimiser(spec.train, model, objective).param_groups}
@@ -352,3 +353,35 @@ def test_mixup_mixes_at_every_depth(tiny, tmp_path, cut):
 def test_mixup_beyond_the_network_is_refused(tiny, tmp_path):
     with pytest.raises(NearkinError, match="depth=9"):
         nearkin.train(tiny | {"loss": "norm_softmax", "regulariser": "mixup", "regulariser.depth": 9}, runs=tmp_path)
+
+
+def test_a_loss_and_a_miner_of_another_library(tiny, tmp_path):
+    pml = "pytorch_metric_learning"
+    words = tiny | {"loss": f"{pml}.losses.CircleLoss", "loss.m": 0.3, "miner": f"{pml}.miners.MultiSimilarityMiner"}
+    run = nearkin.train(words | {"epochs": 1}, runs=tmp_path)
+    assert run.spec.loss.params == {"m": 0.3}
+    other = nearkin.train(words | {"epochs": 1, "loss.m": 0.4}, runs=tmp_path)
+    assert not same(weights(run), weights(other))
+
+
+class TestRecipes:
+    def test_open_settings_are_filled_and_given_ones_stay(self):
+        scratch = resolve(make_spec({"dim": 7}))
+        assert (scratch.model.dim, scratch.model.pool, scratch.train.lr) == (7, "avg", 1e-3)
+        given = resolve(make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet", "lr": 0.5}))
+        assert (given.model.dim, given.model.freeze_bn, given.train.lr, given.data.crop) == (512, True, 0.5, 112)
+
+    def test_proxy_losses_take_random_batches(self):
+        assert resolve(make_spec({"loss": "proxy_anchor"})).sampler.name == "random"
+        assert resolve(make_spec({"loss": "triplet"})).sampler.name == "balanced"
+        assert resolve(make_spec({"loss": "proxy_anchor", "sampler.per_class": 2})).sampler.name == "balanced"
+
+    def test_an_open_batch_shrinks_to_the_data(self, tiny):
+        few = {k: v for k, v in tiny.items() if k != "train.batch"}
+        assert prepare(make_spec(few)).spec.train.batch == 40       # 10 classes of 4
+        del few["sampler.per_class"]
+        assert prepare(make_spec(few, {"loss": "proxy_anchor"})).spec.train.batch == 100
+
+    def test_a_size_scales_the_record(self):
+        spec = resolve(make_spec({"backbone": "resnet50", "data.size": 112}))
+        assert (spec.data.size, spec.data.resize, spec.data.crop) == (112, 128, 112)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nearkin import events
-from nearkin.data import PixelSource, Table, load_table
+from nearkin.data import Decoded, PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
 from nearkin.errors import NearkinError
 from nearkin.events import Watch
@@ -24,10 +24,10 @@ from nearkin.models.cut import FeatureSource
 from nearkin.objective import build_objective
 from nearkin.pairs import unit
 from nearkin.protocols import Split
-from nearkin.recipes import resolve
+from nearkin.recipes import fit_batch, resolve
 from nearkin.render import write_per_query
 from nearkin.retrieval import Evaluation, evaluate
-from nearkin.spec import RunSpec, make_spec
+from nearkin.spec import DataSpec, RunSpec, make_spec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
 from nearkin.training import Source, fit, seed_of
@@ -52,20 +52,30 @@ class Prepared:
         return self.spec.hash(self.data_hash, self.split.hash())
 
 
-def prepare(spec: RunSpec) -> Prepared:
-    spec = resolve(spec)
+def prepare(spec: RunSpec, known: dict[str, Any] | None = None) -> Prepared:
+    """`known` remembers tables from call to call, for studies."""
+    asked, spec = spec, resolve(spec)
     data = spec.data
-    table = load_table(data.name, data.root, **data.params)
-    skipped: list[tuple[str, str]] = []
-    if table.images is None:
-        images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
-        if images.skipped:
-            table, skipped = table.take(images.kept), images.skipped
-    else:
-        images = table  # type: ignore[assignment]
+    key = repr(data)
+    known = {} if known is None else known
+    if key not in known:
+        known[key] = _load(data)
+    table, images, fingerprint, skipped = known[key]
     split = spec.protocol.cls(**spec.protocol.params).split(table)
     pixels = PixelSource(images, size=data.size or 0, crop=data.crop or 0, augment=table.augment)
-    return Prepared(spec, table, split, pixels, data_hash(table), skipped)
+    spec = fit_batch(asked, spec, table.labels[split.train])
+    return Prepared(spec, table, split, pixels, fingerprint, skipped)
+
+
+def _load(data: DataSpec) -> tuple[Table, Table | Decoded, str, list[tuple[str, str]]]:
+    """The table without unreadable images, its pixels, its hash, what was skipped."""
+    table = load_table(data.name, data.root, **data.params)
+    if table.images is not None:
+        return table, table, data_hash(table), []
+    images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
+    if images.skipped:
+        table = table.take(images.kept)
+    return table, images, data_hash(table), images.skipped
 
 
 def train(
@@ -114,6 +124,7 @@ def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
         return evaluate(z, table.labels[split.val], k=(1,), metrics=["recall@1", spec.train.select]).metrics
 
     if not run.final:
+        assert spec.sampler is not None                 # resolved
         sampler = spec.sampler.cls(labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
         done = fit(
             run, spec.train, model, objective, sampler, source, split.train, labels,

@@ -1,22 +1,25 @@
-"""Recipes: what the settings that a spec leaves open become, by the kind of network that trains.
+"""Recipes: what the settings that a spec leaves open become.
 
-| network              | lr   | batch | epochs | schedule | warm-up | BatchNorm | measured on                     |
-|----------------------|------|-------|--------|----------|---------|-----------|---------------------------------|
-| from random weights  | 1e-3 | 128   | 8      | constant | 0       | trains    | glyphs, batches of 32 x 4       |
-| from given weights   | 3e-4 | 96    | 8      | cosine   | 1       | frozen    | CUB at 128 px                   |
-| head alone (cut=all) | 1e-3 | 96    | 8      | constant | 0       | frozen    | CUB: heads overfit early        |
+| network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
+|----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
+| from random weights  | 1e-3 | 128   | 8      | trains    | avg     | 128 | glyphs, batches of 32 x 4 |
+| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | 512 | CUB at 128 px             |
+| head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
 
-Warm-up as in ProxyAnchor's code, frozen statistics as in Roth's.
+Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies take random batches (the
+codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A batch is never larger than the data.
 """
 
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel
 
+from nearkin.losses import ProxyLoss
 from nearkin.models.backbone import InputRecord
 from nearkin.models.timm import Timm
-from nearkin.registry import BACKBONES
-from nearkin.spec import ModelSpec, RunSpec
+from nearkin.registry import BACKBONES, hyperparameters
+from nearkin.spec import ModelSpec, RunSpec, SamplerSpec
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -25,14 +28,12 @@ def resolve(spec: RunSpec) -> RunSpec:
     """The same spec with nothing left open."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
-    fine_tuned = pretrained and not head_alone
     train = {
-        "lr": 3e-4 if fine_tuned else 1e-3,
+        "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
-        "schedule": "cosine" if fine_tuned else "constant",
-        "warmup": 1 if fine_tuned else 0,
     }
+    model = {"freeze_bn": pretrained, "pool": "both" if pretrained else "avg", "dim": 512 if pretrained else 128}
     record = record_of(spec.model)
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
     if spec.data.size is not None:  # a size of one's own scales the rest of the record along
@@ -40,10 +41,29 @@ def resolve(spec: RunSpec) -> RunSpec:
     return spec.model_copy(
         update={
             "train": _fill(spec.train, train),
-            "model": _fill(spec.model, {"freeze_bn": pretrained}),
+            "model": _fill(spec.model, model),
+            "sampler": spec.sampler or SamplerSpec(name="random" if takes_classes(spec) else "balanced"),
             "data": _fill(spec.data, geometry),
         }
     )
+
+
+def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
+    """A batch size that was left open shrinks to what the training images can fill."""
+    if asked.train.batch is not None or resolved.sampler is None:
+        return resolved
+    batch = min(resolved.train.batch or 0, len(labels))
+    per_class = hyperparameters(resolved.sampler.cls).get("per_class")
+    if per_class is not None:
+        k = resolved.sampler.params.get("per_class", per_class.default)
+        batch = min(batch, k * len(np.unique(labels))) // k * k
+    return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})
+
+
+def takes_classes(spec: RunSpec) -> bool:
+    """Does the loss compare samples with its own proxies, not with each other?"""
+    cls = spec.loss.cls
+    return isinstance(cls, type) and issubclass(cls, ProxyLoss)
 
 
 def _fill(part: Part, values: dict[str, Any]) -> Part:

@@ -61,8 +61,8 @@ def method_of(run: Run) -> str:
     """A run in a few words."""
     spec = run.spec
     shown = {"data.name": spec.data.name, "model.backbone": spec.model.backbone, "loss.name": spec.loss.name}
-    hidden = {"data.size", "data.crop", "data.resize", "model.freeze_bn"}   # what the recipe filled in, mostly
-    hidden |= {f"train.{key}" for key in ("batch", "lr", "schedule", "warmup")}
+    hidden = {"data.size", "data.crop", "data.resize", "model.freeze_bn", "model.pool", "sampler.name", "train.batch",
+              "train.lr"}  # fmt: skip  # what recipes fill in, mostly
     shown |= {k: v for k, v in spec.changes().items() if k not in hidden}
     return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
 

@@ -108,9 +108,9 @@ class RegulariserSpec(Part):
 class ModelSpec(Frozen):
     backbone: str = "convnet"
     weights: str | None = None                  # None, "imagenet" (packaged weights) or a local path
-    pool: Literal["avg", "max", "both"] = "avg"
+    pool: Literal["avg", "max", "both"] | None = None   # None: the recipe
     head: Literal["linear", "none"] = "linear"
-    dim: int = Field(128, ge=1)
+    dim: int | None = Field(None, ge=1)         # None: the recipe
     norm: Literal["none", "layer"] = "none"
     freeze_bn: bool | None = None               # None: the recipe
     cut: str = "none"
@@ -140,10 +140,10 @@ class TrainSpec(Frozen):
     epochs: int | None = Field(None, ge=0)      # None: the recipe; 0: the untrained network
     batches_per_epoch: int | None = Field(None, ge=1)   # None: an epoch is one pass of the sampler
     batch: int | None = Field(None, ge=2)       # None: the recipe
-    schedule: Literal["constant", "step", "cosine"] | None = None   # None: the recipe
+    schedule: Literal["constant", "step", "cosine"] = "constant"
     step: int = Field(10, ge=1)                 # epochs between the drops of `step`
     gamma: float = Field(0.5, gt=0, le=1)       # ProxyAnchor's code
-    warmup: int | None = Field(None, ge=0)      # epochs in which only new parameters train; None: the recipe
+    warmup: int = Field(0, ge=0)                # epochs in which only new parameters train
     clip: float | None = Field(None, gt=0)
     clip_by: Literal["value", "norm"] = "value"
     groups: dict[str, GroupSpec] = {}
@@ -158,7 +158,7 @@ class TrainSpec(Frozen):
 class RunSpec(Frozen):
     data: DataSpec = Field(default_factory=lambda: DataSpec())
     protocol: ProtocolSpec = Field(default_factory=lambda: ProtocolSpec())
-    sampler: SamplerSpec = Field(default_factory=lambda: SamplerSpec())
+    sampler: SamplerSpec | None = None          # None: the recipe
     model: ModelSpec = Field(default_factory=lambda: ModelSpec())
     loss: LossSpec = Field(default_factory=lambda: LossSpec())
     miner: MinerSpec | None = None

@@ -28,7 +28,6 @@ from typing import Any
 
 from nearkin.errors import NearkinError, choices
 from nearkin.experiment import prepare, train
-from nearkin.recipes import resolve
 from nearkin.spec import RunSpec, make_spec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
@@ -112,16 +111,8 @@ def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dic
 
 def jobs_of(study: Study, store: Store) -> list[Job]:
     """Each cell with the directory its run has; the data are read once for cells that share them."""
-    hashes: dict[str, tuple[str, str]] = {}
-    jobs = []
-    for cell in study.cells:
-        spec = cell.spec
-        key = repr((spec.data, spec.protocol, spec.model.backbone))
-        if key not in hashes:
-            prepared = prepare(spec)
-            hashes[key] = (prepared.data_hash, prepared.split.hash())
-        jobs.append(Job(cell, store.run(resolve(spec).hash(*hashes[key]))))
-    return jobs
+    known: dict[str, Any] = {}
+    return [Job(cell, store.run(prepare(cell.spec, known).hash)) for cell in study.cells]
 
 
 def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) -> Iterable[list[Job]]:

@@ -113,7 +113,7 @@ def fit(
                 break
             model.train()
             objective.train()
-            warm = epoch < (spec.warmup or 0)
+            warm = epoch < spec.warmup
             for group in optimiser.param_groups:
                 for p in group["params"]:
                     p.requires_grad_(group["new"] or not warm)
