@@ -28,6 +28,7 @@ ALIASES = {
     "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name",
     "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
 }  # fmt: skip
+PLAIN = {"sampler.name": "balanced", "model.pool": "avg"}  # what recipes give where nothing speaks against it
 UNHASHED = {"data.root", "train.device"}  # where and on what it runs, not what is run
 
 
@@ -172,7 +173,7 @@ class RunSpec(Frozen):
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults, as dotted words: a field added later changes no old hash."""
         words = flatten(self.tree())
-        defaults = flatten(RunSpec().tree())
+        defaults = flatten(RunSpec().tree()) | PLAIN
         for part in ("data", "protocol", "sampler", "loss", "miner", "regulariser"):
             if (spec := getattr(self, part)) is not None:
                 for key, parameter in hyperparameters(spec.cls).items():
