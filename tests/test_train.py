@@ -385,3 +385,6 @@ class TestRecipes:
     def test_a_size_scales_the_record(self):
         spec = resolve(make_spec({"backbone": "resnet50", "data.size": 112}))
         assert (spec.data.size, spec.data.resize, spec.data.crop) == (112, 128, 112)
+
+    def test_drawn_images_are_drawn_to_measure(self, tiny):
+        assert prepare(make_spec(tiny, {"data.size": 48})).table.images.shape[1:] == (48, 48, 3)

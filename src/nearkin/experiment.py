@@ -25,6 +25,7 @@ from nearkin.objective import build_objective
 from nearkin.pairs import unit
 from nearkin.protocols import Split
 from nearkin.recipes import fit_batch, resolve
+from nearkin.registry import hyperparameters
 from nearkin.render import write_per_query
 from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import DataSpec, RunSpec, make_spec
@@ -69,7 +70,8 @@ def prepare(spec: RunSpec, known: dict[str, Any] | None = None) -> Prepared:
 
 def _load(data: DataSpec) -> tuple[Table, Table | Decoded, str, list[tuple[str, str]]]:
     """The table without unreadable images, its pixels, its hash, what was skipped."""
-    table = load_table(data.name, data.root, **data.params)
+    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
+    table = load_table(data.name, data.root, **data.params, **drawn)
     if table.images is not None:
         return table, table, data_hash(table), []
     images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
