@@ -16,7 +16,7 @@ def cub(cub_root):
 
 
 def test_untrained_pooled_features(cub, tmp_path):
-    run = nearkin.train(cub | {"model.head": "none", "epochs": 0}, runs=tmp_path)
+    run = nearkin.train(cub | {"model.head": "none", "model.pool": "avg", "epochs": 0}, runs=tmp_path)
     assert run.result["test"]["recall@1"] == pytest.approx(0.3715, abs=0.01)
     assert run.result["test_n"] == 5924
 
