@@ -147,7 +147,7 @@ def test_mixup_at_any_depth_is_two_weighted_losses_on_mixed_embeddings(depth, na
     h = x
     for level, stage in enumerate(STAGES):
         h = stage(mix(level, h))
-    value = objective(Embedded(h, {"mix": mix}), Y, seeded())
+    value = objective(Embedded(h, mix=mix), Y, seeded())
 
     h = x
     for level, stage in enumerate(STAGES):                          # by hand, sample after sample

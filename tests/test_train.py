@@ -18,7 +18,8 @@ from nearkin.inference import load_model, rebuild
 from nearkin.objective import build_objective
 from nearkin.optimise import make_optimiser, schedule
 from nearkin.recipes import resolve
-from nearkin.spec import TrainSpec, make_spec
+from nearkin.settings import TrainSpec
+from nearkin.spec import make_spec
 from nearkin.store import Run
 from nearkin.training import load_batches, mean_cosine_distance, seed_of
 

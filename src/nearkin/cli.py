@@ -28,6 +28,8 @@ data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
 runs_app = typer.Typer(no_args_is_help=True, help="Look at stored runs.")
 app.add_typer(data_app, name="data")
 app.add_typer(runs_app, name="runs")
+analyse_app = typer.Typer(no_args_is_help=True, help="Look into what a run has learned.")
+app.add_typer(analyse_app, name="analyse")
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -215,6 +217,27 @@ def runs_rm(run: Annotated[list[str], typer.Argument()], runs: Runs = Path("runs
     for found in [store.find(name) for name in run]:
         store.remove(found)
         show.out.print(f"removed {found.hash}", highlight=False)
+
+
+@analyse_app.command("prototypes")
+def analyse_prototypes(
+    run: Annotated[str, typer.Argument(help="A finished run with loss=hist: path, hash or the beginning of its hash.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A folder; default: that of the run.")] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Learned means against true class means, learned variances against the spread of the classes."""
+    from nearkin import analysis
+
+    stored = Store(runs).find(run)
+    found = analysis.prototypes_of(stored)
+    files = analysis.save_prototypes(found, output or stored.path)
+    if as_json:
+        print(json.dumps(found.summary))
+        return
+    show.out.print(show.table(None, {"what": "left", "value": "right"}, found.rows()))
+    show.out.print(f"stored: {', '.join(f.name for f in files)} in {output or stored.path}", highlight=False, markup=False,
+                   soft_wrap=True)  # fmt: skip
 
 
 @contextmanager

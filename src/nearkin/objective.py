@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
 from nearkin.losses.foreign import ForeignLoss
+from nearkin.memory import Memory
 from nearkin.miners import Miner
 from nearkin.miners.foreign import ForeignMiner
 from nearkin.pairs import Embedded, Pairs
@@ -50,14 +51,38 @@ class Objective(nn.Module):
                 return regulariser.mix(batch, stages, generator)
         return None
 
+    @property
+    def active(self) -> Tensor | None:
+        """Share of active terms in the last call, where the loss counts them."""
+        return self.loss.active
+
+    def check_memory(self) -> None:
+        """A memory beside a loss that cannot use it is an error before the first step."""
+        why = None
+        if any(isinstance(r, Mixup) for r in self.regularisers):
+            why = "mixup: a mixed embedding has no one label to be remembered by"
+        elif self.loss.needs_square:
+            why = f"{type(self.loss).__name__}, which compares references with each other"
+        elif not self.loss.accepts:
+            why = f"{type(self.loss).__name__}, which compares samples with class vectors of its own"
+        if why:
+            fits = [n for n in LOSSES.names() if LOSSES[n].accepts and not LOSSES[n].needs_square]
+            raise NearkinError(f"memory.size does not go with {why}; losses that take a memory: {', '.join(fits)}")
+
     def forward(
-        self, embedded: Embedded | Pairs | Tensor, labels: Tensor, generator: Generator | None = None
+        self,
+        embedded: Embedded | Pairs | Tensor,
+        labels: Tensor,
+        generator: Generator | None = None,
+        memory: Memory | None = None,
     ) -> Tensor:
         mix = None
         if isinstance(embedded, Embedded):
-            mix = embedded.extras.get("mix")
-            embedded = embedded.z
-        pairs = Pairs.of(embedded, labels)
+            embedded, mix = embedded.z, embedded.mix
+        if memory is not None and not isinstance(embedded, Pairs):
+            pairs = memory.beside(embedded, labels)
+        else:
+            pairs = Pairs.of(embedded, labels)
         value = self._loss(pairs, generator)
         if mix is not None:
             other = self._loss(pairs.relabel(labels[mix.order]), generator)
@@ -77,9 +102,8 @@ class Objective(nn.Module):
         return self.loss(pairs, None, tuples, generator=generator)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Groups of the objective's own parameters; `lr_factor` multiplies the base learning rate."""
-        parameters = [p for p in self.parameters() if p.requires_grad]
-        return [{"name": "loss", "params": parameters, "lr_factor": self.loss.lr_factor}] if parameters else []
+        """Groups of the objective's own parameters, for the optimiser."""
+        return self.loss.parameter_groups()
 
 
 def build_objective(

@@ -9,7 +9,7 @@ from torch import nn
 from nearkin.errors import NearkinError
 from nearkin.models import Model
 from nearkin.objective import Objective
-from nearkin.spec import TrainSpec
+from nearkin.settings import TrainSpec
 
 OPTIMISERS: dict[str, Any] = {
     "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
@@ -17,9 +17,8 @@ OPTIMISERS: dict[str, Any] = {
 
 
 def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch.optim.Optimizer:
-    """One group each for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
-    groups = [{**g, "lr_factor": 1.0} for g in model.trainable_groups()]
-    groups += [{**g, "new": True} for g in objective.parameter_groups()]
+    """Groups for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
+    groups = model.trainable_groups() + [{**g, "new": True} for g in objective.parameter_groups()]
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
         known = ", ".join(g["name"] for g in groups)
         raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
@@ -27,7 +26,7 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch
     settings = []
     for group in groups:
         own = spec.groups.get(group["name"])
-        lr = own.lr if own and own.lr is not None else base_lr * group["lr_factor"]
+        lr = own.lr if own and own.lr is not None else group.get("lr", base_lr * group.get("lr_factor", 1.0))
         settings.append({
             "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
             "weight_decay": own.weight_decay if own and own.weight_decay is not None else spec.weight_decay,

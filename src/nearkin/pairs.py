@@ -12,6 +12,7 @@ Shapes: B anchors, M references, D dimensions.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,10 +26,18 @@ from nearkin.numerics import at_least_float32, cosines, matmul, sqrt0, unit
 
 @dataclass
 class Embedded:
-    """What a model returns: raw embeddings, and whatever else a method of its own needs."""
+    """What a model returns: raw embeddings, and what a method reads beside them, one row a sample."""
 
     z: Tensor                                                       # (B, D)
-    extras: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Tensor] = field(default_factory=dict)         # (B, ...) each
+    mix: Any = None                                                 # what the network mixed (regularisers/mixup.py)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Embedded":
+        """The same with every tensor changed (gathered from all processes, detached, cut)."""
+        return Embedded(change(self.z), {k: change(v) for k, v in self.extras.items()}, self.mix)
+
+    def tensors(self) -> list[Tensor]:
+        return [self.z, *self.extras.values()]
 
 
 class Triplets(NamedTuple):

@@ -7,7 +7,8 @@
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
 
 Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies take random batches (the
-codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A batch is never larger than the data.
+codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A method brings its head, HIST its LayerNorm. A batch
+is never larger than the data.
 """
 
 from typing import Any, TypeVar
@@ -15,11 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from nearkin.losses import ProxyLoss
+from nearkin.losses import Loss, ProxyLoss
 from nearkin.models.backbone import InputRecord
 from nearkin.models.timm import Timm
 from nearkin.registry import BACKBONES, hyperparameters
-from nearkin.spec import ModelSpec, RunSpec, SamplerSpec
+from nearkin.settings import ModelSpec
+from nearkin.spec import RunSpec, SamplerSpec
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -28,12 +30,19 @@ def resolve(spec: RunSpec) -> RunSpec:
     """The same spec with nothing left open."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
+    loss = spec.loss.cls
     train = {
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
     }
-    model = {"freeze_bn": pretrained, "pool": "both" if pretrained else "avg", "dim": 512 if pretrained else 128}
+    model = {
+        "freeze_bn": pretrained,
+        "pool": "both" if pretrained else "avg",
+        "dim": 512 if pretrained else 128,
+        "head": spec.method.cls.head if spec.method else "linear",
+        "norm": loss.norm if isinstance(loss, type) and issubclass(loss, Loss) else "none",
+    }
     record = record_of(spec.model)
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
     if spec.data.size is not None:  # a size of one's own scales the rest of the record along

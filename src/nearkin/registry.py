@@ -74,6 +74,7 @@ def hyperparameters(cls: Any) -> dict[str, inspect.Parameter]:
 LOSSES = Registry("loss")
 MINERS = Registry("miner")
 REGULARISERS = Registry("regulariser")
+METHODS = Registry("method")
 SAMPLERS = Registry("sampler")
 BACKBONES = Registry("backbone")
 DATASETS = Registry("data set")

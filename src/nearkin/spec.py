@@ -20,20 +20,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from nearkin import registry as registries
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
+from nearkin.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
 from nearkin.words import flatten, read_yaml
 
 ALIASES = {
     "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
     "backbone": "model.backbone", "weights": "model.weights", "dim": "model.dim", "cut": "model.cut",
-    "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name",
+    "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name", "method": "method.name",
     "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
 }  # fmt: skip
-PLAIN = {"sampler.name": "balanced", "model.pool": "avg"}  # what recipes give where nothing speaks against it
+PARTS = ("data", "protocol", "sampler", "loss", "miner", "regulariser", "method")
+# what recipes give where nothing speaks against it
+PLAIN = {"sampler.name": "balanced", "model.pool": "avg", "model.head": "linear", "model.norm": "none"}
 UNHASHED = {"data.root", "train.device"}  # where and on what it runs, not what is run
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Part(BaseModel):
@@ -106,54 +105,8 @@ class RegulariserSpec(Part):
     registry = registries.REGULARISERS
 
 
-class ModelSpec(Frozen):
-    backbone: str = "convnet"
-    weights: str | None = None                  # None, "imagenet" (packaged weights) or a local path
-    pool: Literal["avg", "max", "both"] | None = None   # None: the recipe
-    head: Literal["linear", "none"] = "linear"
-    dim: int | None = Field(None, ge=1)         # None: the recipe
-    norm: Literal["none", "layer"] = "none"
-    freeze_bn: bool | None = None               # None: the recipe
-    cut: str = "none"
-    views: int = Field(2, ge=1)
-
-    @model_validator(mode="after")
-    def _known(self) -> "ModelSpec":
-        if not self.backbone.startswith("timm/"):
-            registries.BACKBONES[self.backbone]
-        return self
-
-
-class GroupSpec(Frozen):
-    """Settings of one parameter group (backbone, head, loss) that differ from the common ones."""
-
-    lr: float | None = Field(None, ge=0)
-    weight_decay: float | None = Field(None, ge=0)
-    eps: float | None = Field(None, gt=0)
-
-
-class TrainSpec(Frozen):
-    optimiser: Literal["sgd", "rmsprop", "adam", "adamw"] = "adamw"
-    lr: float | None = Field(None, gt=0)        # None: the recipe
-    weight_decay: float = Field(1e-4, ge=0)     # ProxyAnchor's and the thesis's code
-    momentum: float = Field(0.9, ge=0, lt=1)    # SGD and RMSprop (reality check)
-    eps: float = Field(1e-8, gt=0)
-    epochs: int | None = Field(None, ge=0)      # None: the recipe; 0: the untrained network
-    batches_per_epoch: int | None = Field(None, ge=1)   # None: an epoch is one pass of the sampler
-    batch: int | None = Field(None, ge=2)       # None: the recipe
-    schedule: Literal["constant", "step", "cosine"] = "constant"
-    step: int = Field(10, ge=1)                 # epochs between the drops of `step`
-    gamma: float = Field(0.5, gt=0, le=1)       # ProxyAnchor's code
-    warmup: int = Field(0, ge=0)                # epochs in which only new parameters train
-    clip: float | None = Field(None, gt=0)
-    clip_by: Literal["value", "norm"] = "value"
-    groups: dict[str, GroupSpec] = {}
-    eval_every: int = Field(1, ge=1)            # epochs
-    patience: int | None = Field(None, ge=1)    # epochs without a better validation result
-    select: str = "map_at_r"                    # the metric on validation classes that picks the epoch
-    seed: int = Field(0, ge=0)
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    amp: bool = False
+class MethodSpec(Part):
+    registry = registries.METHODS
 
 
 class RunSpec(Frozen):
@@ -164,6 +117,8 @@ class RunSpec(Frozen):
     loss: LossSpec = Field(default_factory=lambda: LossSpec())
     miner: MinerSpec | None = None
     regulariser: RegulariserSpec | None = None
+    method: MethodSpec | None = None            # what is built around the loss; None: nothing
+    memory: MemorySpec = Field(default_factory=lambda: MemorySpec())
     train: TrainSpec = Field(default_factory=lambda: TrainSpec())
 
     def tree(self) -> dict[str, Any]:
@@ -174,7 +129,7 @@ class RunSpec(Frozen):
         """What differs from the defaults, as dotted words: a field added later changes no old hash."""
         words = flatten(self.tree())
         defaults = flatten(RunSpec().tree()) | PLAIN
-        for part in ("data", "protocol", "sampler", "loss", "miner", "regulariser"):
+        for part in PARTS:
             if (spec := getattr(self, part)) is not None:
                 for key, parameter in hyperparameters(spec.cls).items():
                     defaults[f"{part}.{key}"] = _plain(parameter.default)
@@ -182,8 +137,7 @@ class RunSpec(Frozen):
 
     def hash(self, data_hash: str, split_hash: str) -> str:
         """The name of a run: what it is, on which data, with which meaning of each part."""
-        parts = {p: s.cls for p in ("data", "protocol", "sampler", "loss", "miner", "regulariser")
-                 if (s := getattr(self, p)) is not None}  # fmt: skip
+        parts = {p: s.cls for p in PARTS if (s := getattr(self, p)) is not None}
         if not self.model.backbone.startswith("timm/"):
             parts["backbone"] = registries.BACKBONES[self.model.backbone]
         versions = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
@@ -209,7 +163,7 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
         for parent in parents:
             node = node.setdefault(parent, {})
         node[leaf] = value
-    for part in ("miner", "regulariser"):  # miner=none takes a base spec's miner away
+    for part in ("miner", "regulariser", "method"):  # miner=none takes a base spec's miner away
         if tree.get(part, {}).get("name") in (None, "none") and set(tree.get(part, {})) <= {"name"}:
             tree.pop(part, None)
     try:

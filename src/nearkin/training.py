@@ -24,7 +24,7 @@ from nearkin.objective import Objective
 from nearkin.optimise import clip, make_optimiser, schedule
 from nearkin.pairs import unit
 from nearkin.samplers import BatchSampler
-from nearkin.spec import TrainSpec
+from nearkin.settings import TrainSpec
 from nearkin.store import Run
 
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost

@@ -19,8 +19,9 @@ class Loss(nn.Module):
     version: ClassVar[int] = 1
     source: ClassVar[str] = ""              # first publication
     accepts: ClassVar[tuple[type, ...]] = ()
-    needs_square: ClassVar[bool] = False    # wants reference-reference similarities: no memory beside it
+    needs_square: bool = False              # wants reference-reference similarities: no memory beside it
     lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters over the base rate
+    norm: ClassVar[str] = "none"            # the normalisation of the embedding that its source has: none or layer
     active: Tensor | None = None            # share of active terms in the last call, for the log
 
     def forward(
@@ -51,8 +52,13 @@ class Loss(nn.Module):
     def compute(self, pairs: Pairs, tuples: Any = None) -> Tensor:
         raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
 
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Its own parameters for the optimiser, at `lr_factor` times the base rate, or at a rate `lr` of their own."""
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        return [{"name": "loss", "params": parameters, "lr_factor": self.lr_factor}] if parameters else []
+
     def extra_repr(self) -> str:
-        hidden = ("training", "active")
+        hidden = ("training", "active", "needs_square")
         return ", ".join(f"{k}={v}" for k, v in vars(self).items() if not k.startswith("_") and k not in hidden)
 
 

@@ -33,14 +33,13 @@ class NPair(Loss):
         at_least(0, nu=nu)
         self.pairing = pairing
         self.nu = nu
+        self.needs_square = pairing == "class"      # its pairs are drawn from the batch
 
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
         if tuples is not None:
             return tuples
         if self.pairing == "anchor":
             return draw_couples(pairs, generator)
-        if not pairs.square:
-            raise NearkinError("npair with pairing='class' draws its pairs from the batch: no memory beside it")
         return draw_pair_a_class(pairs.labels, generator)
 
     def compute(self, pairs: Pairs, couples: Couples | None = None) -> Tensor:

@@ -18,8 +18,9 @@ def build_model(
     backbone: str,
     weights: str | None = None,
     pool: Literal["avg", "max", "both"] = "avg",
-    head: Literal["linear", "none"] = "linear",
+    head: Literal["linear", "none", "drml"] = "linear",
     dim: int = 128,
+    parts: int = 4,
     norm: Literal["none", "layer"] = "none",
     freeze_bn: bool = False,
     cut: str = "none",
@@ -29,8 +30,9 @@ def build_model(
     if weights is not None:
         load_weights(trunk, weights)
     model = Model(
-        trunk, pool=pool, head=head, dim=dim, norm=norm, freeze_bn=freeze_bn, cut=cut, pretrained=weights is not None
-    )
+        trunk, pool=pool, head=head, dim=dim, parts=parts, norm=norm, freeze_bn=freeze_bn, cut=cut,
+        pretrained=weights is not None,
+    )  # fmt: skip
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # 1.7 times faster on a CPU
 
 

@@ -23,7 +23,7 @@ from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 
 POOLS = ("avg", "max", "both")
-HEADS = ("linear", "none")
+HEADS = ("linear", "none", "drml")
 NORMS = ("none", "layer")
 
 
@@ -35,6 +35,7 @@ class Model(nn.Module):
         pool: str = "avg",
         head: str = "linear",
         dim: int = 128,
+        parts: int = 4,
         norm: str = "none",
         freeze_bn: bool = False,
         cut: str = "none",
@@ -46,12 +47,12 @@ class Model(nn.Module):
                 raise NearkinError(f"model.{what}={value!r}: {choices(str(value), known)}")
         if cut not in (*backbone.stages, "none", "all"):
             raise NearkinError(f"model.cut={cut!r}: choices: none, {', '.join(backbone.stages)}, all")
-        if head == "linear" and dim < 1:
+        if head != "none" and dim < 1:
             raise NearkinError(f"model.dim={dim}: an embedding has at least 1 dimension")
         self.backbone = backbone
         self.pool = pool
-        self.head = linear_head(backbone.features, dim) if head == "linear" else nn.Identity()
-        self.dim = dim if head == "linear" else backbone.features
+        self.head = make_head(head, backbone.features, dim, parts)
+        self.dim = backbone.features if head == "none" else dim
         self.norm = nn.LayerNorm(self.dim, elementwise_affine=False) if norm == "layer" else nn.Identity()
         self.freeze_bn = freeze_bn
         self.cut = cut
@@ -80,7 +81,9 @@ class Model(nn.Module):
         x = mix(len(self.trained_stages), x) if mix else x
         if self.cut != "all":
             x = self.pooled(x)                                                              # (B, C)
-        return Embedded(self.norm(self.head(x)), {"mix": mix} if mix else {})               # (B, D)
+        out = self.head(x)                                                                  # (B, D)
+        out = out if isinstance(out, Embedded) else Embedded(out)
+        return Embedded(self.norm(out.z), out.extras, mix)
 
     def forward(self, images: Tensor, mix: Mix | None = None) -> Embedded:
         return self.back(self.front(images), mix)
@@ -126,6 +129,14 @@ class Model(nn.Module):
     @property
     def record(self) -> InputRecord:
         return self.backbone.record
+
+
+def make_head(name: str, features: int, dim: int, parts: int) -> nn.Module:
+    """From the pooled feature to the embedding: a tensor, or an `Embedded` with what its method reads beside it."""
+    if name == "drml":
+        from nearkin.models.drml import DRMLHead
+        return DRMLHead(features, dim, parts=parts)
+    return linear_head(features, dim) if name == "linear" else nn.Identity()
 
 
 def linear_head(features: int, dim: int) -> nn.Linear:

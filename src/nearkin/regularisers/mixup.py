@@ -9,7 +9,7 @@ al. 2020 (eq. 31), α = 2. Proxy and softmax losses take the same two terms.
     mix = objective.mix(len(images), stages=len(stages), generator=generator)     # None without mixup
     for depth, stage in enumerate(stages):
         h = stage(mix(depth, h) if mix else h)
-    loss = objective(Embedded(h, {"mix": mix}), labels, generator)
+    loss = objective(Embedded(h, mix=mix), labels, generator)
 """
 
 from dataclasses import dataclass
