@@ -1,0 +1,102 @@
+"""Deep relational metric learning: any loss on the whole embedding, and on each sub-embedding of the samples it suits.
+
+    r_ik = ‖E_k n_ik + e_k - f_ik‖² / (F/K)     error of decoder k, which takes nodes and features without their gradient
+    k*(i) = argmin_k r_ik                       the branch of sample i
+    L = Σ_k L_k({n_ik : k*(i) = k}) + w_rep·L_0(z) + w_rec·mean_{i,k} r_ik
+
+L_0, ..., L_K are of one kind but have proxies, β and miner of their own. A branch with fewer than two samples gives 0.
+n, f and z come from `nearkin.models.drml.DRMLHead`. Zheng et al. 2021 (ICCV): w_rep = 10, w_rec = 1 as in the run that
+the official code documents (its defaults are 1 and 1).
+
+Shapes: B samples, F features, K branches, d dimensions of a node.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Generator, Tensor, nn
+
+from nearkin.bounds import at_least
+from nearkin.errors import NearkinError
+from nearkin.losses import Loss
+from nearkin.models.drml import PartLinear
+from nearkin.objective import Objective
+from nearkin.pairs import Embedded
+from nearkin.registry import METHODS
+from nearkin.regularisers import Mixup
+
+
+@METHODS.register("drml")
+class DRML(nn.Module):
+    """An adaptive ensemble of sub-embeddings with a relation module."""
+
+    source: ClassVar[str] = "Zheng et al. 2021"
+    head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
+
+    def __init__(
+        self,
+        whole: Objective,
+        branches: Sequence[Objective],
+        part_features: int,
+        node_dim: int,
+        *,
+        w_rep: float = 10.0,
+        w_rec: float = 1.0,
+    ):
+        super().__init__()
+        at_least(0, w_rep=w_rep, w_rec=w_rec)
+        if any(isinstance(r, Mixup) for objective in (whole, *branches) for r in objective.regularisers):
+            raise NearkinError("mixup does not go with method drml: a mixed sample has no one label; choices: norm, rho")
+        self.whole = whole
+        self.branches = nn.ModuleList(branches)
+        self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
+        self.w_rep = w_rep
+        self.w_rec = w_rec
+
+    def forward(
+        self, embedded: Embedded, labels: Tensor, generator: Generator | None = None, memory: Any = None
+    ) -> Tensor:
+        if memory is not None:
+            self.check_memory()
+        nodes, parts = self.check(embedded)
+        errors = (self.decoder(nodes.detach()) - parts.detach()).square().mean(2)           # (B, K)
+        branch_of = errors.argmin(1)                                                        # (B,)
+        value = self.w_rep * self.whole(embedded.z, labels, generator) + self.w_rec * errors.mean()
+        for k, branch in enumerate(self.branches):
+            own = (branch_of == k).nonzero()[:, 0]
+            node = nodes[own, k]                                                            # (B_k, d)
+            value = value + (branch(node, labels[own], generator) if len(own) > 1 else node.sum() * 0)
+        return value
+
+    def check(self, embedded: Embedded) -> tuple[Tensor, Tensor]:
+        nodes, parts = (embedded.extras.get(name) for name in ("nodes", "parts"))
+        if nodes is None or parts is None:
+            raise NearkinError(
+                f"method drml reads nodes and parts beside the embedding; the model gave "
+                f"{', '.join(embedded.extras) or 'neither'}: set model.head=drml"
+            )
+        if nodes.shape[1] != len(self.branches):
+            raise NearkinError(f"model.parts={nodes.shape[1]}: this drml was built for {len(self.branches)} parts")
+        return nodes, parts
+
+    def check_memory(self) -> None:
+        raise NearkinError("memory does not go with method drml: a sample's branch changes while the network learns")
+
+    def mix(self, batch: int, stages: int, generator: Generator | None = None) -> None:
+        return None
+
+    @property
+    def loss(self) -> Loss:
+        return self.whole.loss
+
+    @property
+    def active(self) -> Tensor | None:
+        return self.whole.loss.active
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The groups of all objectives, merged by name, and the decoders."""
+        groups: dict[str, dict[str, Any]] = {}
+        for objective in (self.whole, *self.branches):
+            for group in objective.parameter_groups():
+                groups.setdefault(group["name"], {**group, "params": []})["params"].extend(group["params"])
+        return [*groups.values(), {"name": "decoder", "params": list(self.decoder.parameters()), "lr_factor": 1.0}]
