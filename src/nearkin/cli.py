@@ -231,13 +231,13 @@ def analyse_prototypes(
 
     stored = Store(runs).find(run)
     found = analysis.prototypes_of(stored)
-    files = analysis.save_prototypes(found, output or stored.path)
+    folder = output or stored.path
+    files = ", ".join(path.name for path in analysis.save_prototypes(found, folder))
     if as_json:
         print(json.dumps(found.summary))
         return
     show.out.print(show.table(None, {"what": "left", "value": "right"}, found.rows()))
-    show.out.print(f"stored: {', '.join(f.name for f in files)} in {output or stored.path}", highlight=False, markup=False,
-                   soft_wrap=True)  # fmt: skip
+    show.out.print(f"stored: {files} in {folder}", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

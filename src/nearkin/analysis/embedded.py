@@ -1,0 +1,43 @@
+"""What an analysis looks at: the training images of a finished run, as its chosen model embeds them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearkin.errors import NearkinError
+from nearkin.experiment import make_source, prepare
+from nearkin.inference import embed, load_model, pick_device, rebuild
+from nearkin.pairs import unit
+from nearkin.store import Run
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Labels number the classes as the objective of the run does."""
+
+    x: np.ndarray                                                   # (N, D) float32, unit vectors
+    labels: np.ndarray                                              # (N,) 0..C-1
+    classes: tuple[str, ...]                                        # C names
+
+
+def check_finished(run: Run) -> None:
+    if not run.done:
+        raise NearkinError(f"run {run.hash} is not finished; the command that began it goes on with it")
+
+
+def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
+    """The images that the run was trained on, not augmented; its validation classes are not among them."""
+    check_finished(run)
+    prepared = prepare(run.spec)
+    if prepared.data_hash != run.result["data_hash"]:
+        raise NearkinError(
+            f"run {run.hash} was trained on data {run.result['data_hash']}; "
+            f"what data.root={prepared.spec.data.root} holds now is {prepared.data_hash}"
+        )
+    model = rebuild(prepared.spec)
+    load_model(model, run)                      # before the source: features behind a cut are found by their weights
+    model.to(pick_device(device))
+    source, rows = make_source(prepared, model), prepared.split.train
+    classes, labels = np.unique(prepared.table.labels[rows], return_inverse=True)
+    x = unit(embed(model, source, rows, pick_device(device))).numpy()
+    return TrainingSet(x, labels, tuple(prepared.table.classes[c] for c in classes))

@@ -1,0 +1,118 @@
+"""HIST's prototypes: every number against loops, the figures by what is drawn, bad input in one line."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from oracles.prototypes import prototypes as oracle
+
+import nearkin
+from nearkin.analysis import prototypes, prototypes_of, save_prototypes, training_set
+from nearkin.analysis.figures import prototype_matrix, prototype_spread
+from nearkin.errors import NearkinError
+
+
+def arrays(seed=0, c=7, d=5, n=60, noise=0.6):
+    """Learned means near the class means, classes of different sizes and spreads."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(c), rng.integers(0, c, n - c)])
+    centres = rng.normal(size=(c, d))
+    x = centres[labels] + rng.normal(size=(n, d)) * np.linspace(0.2, 1.5, c)[labels, None]
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    mu = 3 * (centres + noise * rng.normal(size=(c, d)))
+    return mu, rng.normal(size=(c, d)) * 4, x, labels               # v on both sides of ReLU6's bends
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equals_the_loops(seed):
+    mu, v, x, labels = arrays(seed)
+    found, expected = prototypes(mu, v, x, labels), oracle(mu.tolist(), v.tolist(), x.tolist(), labels.tolist())
+    for name in ("cosine", "spread", "size"):
+        np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-10, atol=1e-12)
+    for name in ("diagonal", "off_diagonal", "own_class_share", "pearson", "spearman"):
+        assert found.summary[name] == pytest.approx(expected[name], abs=1e-10), name
+    assert found.summary["n"] == found.summary["classes"] == 7
+    assert found.images.tolist() == [int((labels == c).sum()) for c in range(7)]
+
+
+def test_a_case_by_hand():
+    """Two images of class 0 at right angles, its mean between them; class 1 opposite to one of them."""
+    x = np.array([[1.0, 0], [0, 1], [-1, 0]])
+    found = prototypes(np.array([[2.0, 2], [-5, 0]]), np.array([[0.0, -3], [9, 0]]), x, np.array([0, 0, 1]))
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(found.cosine, [[1, -half], [-half, 1]])
+    np.testing.assert_allclose(found.spread, [2 - 2 * half, 0], atol=1e-15)
+    np.testing.assert_allclose(found.size, [np.sqrt(2), np.sqrt(1 + np.exp(12))])
+    assert found.summary["own_class_share"] == 1
+    assert found.summary["undefined"] == "2 classes are too few"
+
+
+def test_one_variance_for_all_leaves_the_correlations_undefined():
+    mu, v, x, labels = arrays()
+    for constant in (None, np.zeros_like(v), np.full_like(v, 0.3)):
+        found = prototypes(mu, constant, x, labels)
+        assert found.summary["pearson"] is None
+        assert found.summary["spearman"] is None
+        assert "same for all classes" in found.summary["undefined"]
+        assert "same for all classes" in found.rows()[-1][1]
+    np.testing.assert_allclose(prototypes(mu, None, x, labels).size, np.sqrt(5))
+
+
+def test_a_zero_mean_stays_finite():
+    mu, v, x, labels = arrays()
+    mu[2] = 0
+    found = prototypes(mu, v, x, labels)
+    assert np.isfinite(found.cosine).all()
+    assert (found.cosine[2] == 0).all()
+
+
+@pytest.mark.parametrize(("means", "labels"), [(1, [0, 0]), (3, [0, 1]), (2, [0, 2])])
+def test_means_and_classes_must_match(means, labels):
+    with pytest.raises(NearkinError, match=f"^{means} learned means for images of"):
+        prototypes(np.ones((means, 2)), None, np.ones((2, 2)), np.array(labels))
+
+
+def test_files_and_figures_hold_the_numbers(tmp_path):
+    found = prototypes(*arrays(), tuple("abcdefg"))
+    files = save_prototypes(found, tmp_path / "new")
+    assert {f.name for f in (tmp_path / "new").iterdir()} == {f.name for f in files}
+    assert json.loads((tmp_path / "new" / "prototypes.json").read_text()) == found.summary
+    np.testing.assert_allclose(np.load(tmp_path / "new" / "prototypes_matrix.npy"), found.cosine, rtol=1e-6)
+    with open(tmp_path / "new" / "prototypes.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [r["class"] for r in rows] == list("abcdefg")
+    for c, row in enumerate(rows):
+        others = {e: found.cosine[c, e] for e in range(7) if e != c}
+        best = max(others, key=others.get)
+        assert (row["number"], row["best_other_class"]) == (str(c), "abcdefg"[best])
+        numbers = [row[k] for k in ("spread", "size", "own_cosine", "best_other_cosine")]
+        expected = [found.spread[c], found.size[c], found.cosine[c, c], others[best]]
+        assert [float(n) for n in numbers] == pytest.approx(expected, abs=1e-6)
+
+    axes = prototype_matrix(found.cosine, found.summary).axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), found.cosine)
+    low, high = axes.images[0].get_clim()
+    assert low == -high == -np.abs(found.cosine).max()
+    assert f"{100 * found.summary['own_class_share']:.1f} %" in axes.get_title()
+    axes = prototype_spread(found.spread, found.size, found.summary).axes[0]
+    np.testing.assert_array_equal(axes.collections[0].get_offsets(), np.stack([found.spread, found.size], 1))
+    assert f"Pearson {found.summary['pearson']:.2f}" in axes.get_title()
+
+
+def test_the_training_set_of_a_run(tiny, tmp_path):
+    run = nearkin.train(tiny, runs=tmp_path)
+    seen = training_set(run)
+    assert sorted(set(seen.labels)) == list(range(len(seen.classes)))
+    np.testing.assert_allclose(np.linalg.norm(seen.x, axis=1), 1, rtol=1e-5)
+    measured = nearkin.evaluate(seen.x, seen.labels, metrics=["rho", "pi_ratio"]).metrics
+    assert measured == pytest.approx({m: run.result["train"][m] for m in measured})
+
+
+def test_other_losses_and_unfinished_runs_are_refused(tiny, tmp_path):
+    run = nearkin.train(tiny, runs=tmp_path, loss="proxy_anchor")
+    with pytest.raises(NearkinError, match="has loss=proxy_anchor; prototypes are learned with loss=hist"):
+        prototypes_of(run)
+    run.path.joinpath("result.json").unlink()
+    with pytest.raises(NearkinError, match="is not finished"):
+        training_set(run)
