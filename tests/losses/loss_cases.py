@@ -28,6 +28,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "proxy_repel": [{"via": "proxies"}],
     "histogram": [{"nodes": 11}],
     "fastap": [{"bins": 17}],
+    "hist": [
+        {"tau": 5.0, "alpha": 0.3, "lam": 0.5, "hidden": 7},
+        {"graph": "positives"},
+        {"distribution_loss": False},
+        {"variance": False},
+        {"graph": "attention"},
+        {"graph": "none", "distribution_loss": False},
+    ],
     "triplet": [
         {"squared": False, "margin": 0.1},
         {"reduction": "mean_active"},

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import torch
-from oracles import proxy_losses  # noqa: F401  (its oracles join the list)
+from oracles import hist, proxy_losses  # noqa: F401  (their oracles join the list)
 from oracles.words import (
     ORACLES,
     cos,

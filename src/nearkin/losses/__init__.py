@@ -3,6 +3,7 @@
 from nearkin.losses.angular import Angular
 from nearkin.losses.base import Loss, PairLoss, ProxyLoss, TripletLoss
 from nearkin.losses.contrastive import Contrastive
+from nearkin.losses.hist import HIST
 from nearkin.losses.histogram import FastAP, Histogram
 from nearkin.losses.lifted import GeneralizedLifted, LiftedSimilarity, LiftedStructure, LiftedWeighted
 from nearkin.losses.margin import Margin
@@ -19,8 +20,8 @@ from nearkin.losses.softmax import ArcFace, CosFace, NormSoftmax, Softmax
 from nearkin.losses.triplet import Triplet
 
 __all__ = [
-    "Angular", "ArcFace", "Contrastive", "CosFace", "FastAP", "GeneralizedLifted", "Histogram", "LiftedSimilarity",
-    "LiftedStructure", "LiftedWeighted", "Loss", "Margin", "MultiSimilarity", "NPair", "NTXent", "NormSoftmax",
-    "PairLoss", "ProxyAnchor", "ProxyLoss", "ProxyNCA", "ProxyNCApp", "ProxyRepel", "Quadruplet", "SNRContrastive",
-    "SNRTriplet", "SoftTriple", "Softmax", "Triplet", "TripletLoss",
+    "HIST", "Angular", "ArcFace", "Contrastive", "CosFace", "FastAP", "GeneralizedLifted", "Histogram",
+    "LiftedSimilarity", "LiftedStructure", "LiftedWeighted", "Loss", "Margin", "MultiSimilarity", "NPair", "NTXent",
+    "NormSoftmax", "PairLoss", "ProxyAnchor", "ProxyLoss", "ProxyNCA", "ProxyNCApp", "ProxyRepel", "Quadruplet",
+    "SNRContrastive", "SNRTriplet", "SoftTriple", "Softmax", "Triplet", "TripletLoss",
 ]  # fmt: skip
