@@ -1,6 +1,6 @@
 """Deep relational metric learning: any loss on the whole embedding, and on each sub-embedding of the samples it suits.
 
-    r_ik = ‖E_k n_ik + e_k - f_ik‖² / (F/K)     error of decoder k, which takes nodes and features without their gradient
+    r_ik = ‖E_k n_ik + e_k - f_ik‖² / (F/K)     error of decoder k; nodes and features without a gradient
     k*(i) = argmin_k r_ik                       the branch of sample i
     L = Σ_k L_k({n_ik : k*(i) = k}) + w_rep·L_0(z) + w_rec·mean_{i,k} r_ik
 
@@ -46,7 +46,7 @@ class DRML(nn.Module):
         super().__init__()
         at_least(0, w_rep=w_rep, w_rec=w_rec)
         if any(isinstance(r, Mixup) for objective in (whole, *branches) for r in objective.regularisers):
-            raise NearkinError("mixup does not go with method drml: a mixed sample has no one label; choices: norm, rho")
+            raise NearkinError("mixup does not go with method drml, which sorts samples into branches; choices: norm, rho")
         self.whole = whole
         self.branches = nn.ModuleList(branches)
         self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
@@ -80,7 +80,7 @@ class DRML(nn.Module):
         return nodes, parts
 
     def check_memory(self) -> None:
-        raise NearkinError("memory does not go with method drml: a sample's branch changes while the network learns")
+        raise NearkinError("memory.size does not go with method drml, whose branches see different samples at every step")
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> None:
         return None
