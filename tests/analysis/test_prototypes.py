@@ -5,12 +5,16 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from oracles.prototypes import prototypes as oracle
+from typer.testing import CliRunner
 
 import nearkin
 from nearkin.analysis import prototypes, prototypes_of, save_prototypes, training_set
 from nearkin.analysis.figures import prototype_matrix, prototype_spread
+from nearkin.cli import app
 from nearkin.errors import NearkinError
+from nearkin.experiment import prepare
 
 
 def arrays(seed=0, c=7, d=5, n=60, noise=0.6):
@@ -109,10 +113,57 @@ def test_the_training_set_of_a_run(tiny, tmp_path):
     assert measured == pytest.approx({m: run.result["train"][m] for m in measured})
 
 
+@pytest.mark.parametrize("words", [{}, {"model.cut": "all"}, {"loss.variance": False}], ids=str)
+def test_a_run_from_the_command_line(words, tiny, tmp_path):
+    """Against the loops, on embeddings that come by another road: nearkin.load on the pictures of the table."""
+    tiny = {k: v for k, v in tiny.items() if not k.startswith("sampler")} | {"loss": "hist", "sampler": "random"}
+    run = nearkin.train(tiny, runs=tmp_path, **words)
+    called = CliRunner().invoke(app, ["analyse", "prototypes", run.hash[:6], "--runs", str(tmp_path), "--json"])
+    assert called.exit_code == 0, called.output
+    summary = json.loads(called.stdout)
+    assert json.loads((run.path / "prototypes.json").read_text()) == summary
+
+    prepared = prepare(run.spec)
+    rows = prepared.split.train
+    numbers = sorted(set(prepared.table.labels[rows].tolist()))
+    labels = [numbers.index(label) for label in prepared.table.labels[rows]]
+    x = nearkin.load(run).embed(list(prepared.table.images[rows]))
+    learned = run.load("model.pt")["objective"]
+    mu = learned["loss.proxies"]
+    v = learned.get("loss.v", torch.zeros_like(mu))
+    expected = oracle(mu.tolist(), v.tolist(), x.tolist(), labels)
+    tolerance = 1e-2 if words.get("model.cut") else 1e-5            # features behind a cut are kept in half precision
+    for name in ("diagonal", "off_diagonal", "pearson"):
+        assert summary[name] == pytest.approx(expected[name], abs=tolerance), name
+    assert (summary["pearson"] is None) == (words == {"loss.variance": False})
+    with open(run.path / "prototypes.csv") as file:
+        assert [row["class"] for row in csv.DictReader(file)] == [prepared.table.classes[n] for n in numbers]
+
+    printed = CliRunner().invoke(app, ["analyse", "prototypes", str(run.path), "-o", str(tmp_path / "there")])
+    assert f"{summary['diagonal']:.3f}" in printed.stdout
+    assert (tmp_path / "there" / "prototypes_matrix.png").stat().st_size > 10_000
+
+
+def test_untrained_prototypes_are_refused(tiny, tmp_path):
+    words = {"loss": "hist", "loss.graph": "none", "loss.distribution_loss": False, "epochs": 0}
+    run = nearkin.train(tiny | words, runs=tmp_path)
+    with pytest.raises(NearkinError, match=r"loss\.graph=none loss\.distribution_loss=false: nothing trained"):
+        prototypes_of(run)
+
+
 def test_other_losses_and_unfinished_runs_are_refused(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path, loss="proxy_anchor")
     with pytest.raises(NearkinError, match="has loss=proxy_anchor; prototypes are learned with loss=hist"):
         prototypes_of(run)
-    run.path.joinpath("result.json").unlink()
-    with pytest.raises(NearkinError, match="is not finished"):
+    hist = nearkin.train(tiny, runs=tmp_path, loss="hist", epochs=0)
+    for unfinished, look in ((run, training_set), (hist, prototypes_of)):
+        unfinished.path.joinpath("result.json").unlink()
+        with pytest.raises(NearkinError, match=f"run {unfinished.hash} is not finished"):
+            look(unfinished)
+
+
+def test_a_run_on_other_data_is_refused(tiny, tmp_path):
+    run = nearkin.train(tiny | {"epochs": 0}, runs=tmp_path)
+    run.write_json("result.json", run.result | {"data_hash": "0123"})
+    with pytest.raises(NearkinError, match=r"was trained on data 0123; glyphs is data .* here"):
         training_set(run)

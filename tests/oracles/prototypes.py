@@ -39,6 +39,8 @@ def prototypes(mu, v, x, labels):
 
 def pearson(a, b):
     mean_a, mean_b = sum(a) / len(a), sum(b) / len(b)
+    if len(set(b)) == 1:
+        return None
     both = sum((p - mean_a) * (q - mean_b) for p, q in zip(a, b, strict=True))
     return both / math.sqrt(sum((p - mean_a) ** 2 for p in a) * sum((q - mean_b) ** 2 for q in b))
 

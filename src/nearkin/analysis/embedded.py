@@ -32,7 +32,7 @@ def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
     if prepared.data_hash != run.result["data_hash"]:
         raise NearkinError(
             f"run {run.hash} was trained on data {run.result['data_hash']}; "
-            f"what data.root={prepared.spec.data.root} holds now is {prepared.data_hash}"
+            f"{prepared.spec.data.root or prepared.spec.data.name} is data {prepared.data_hash} here"
         )
     model = rebuild(prepared.spec)
     load_model(model, run)                      # before the source: features behind a cut are found by their weights

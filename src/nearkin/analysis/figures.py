@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-TICKS = 10                                  # class numbers along an axis, about
+from matplotlib.ticker import MaxNLocator
 
 
 def canvas(height: float) -> tuple[Figure, Axes]:
@@ -30,9 +29,8 @@ def prototype_matrix(cosine: np.ndarray, summary: dict[str, Any]) -> Figure:
     axes.set_title(f"Learned means against true class means: {share}\n{means}", fontsize=15)
     axes.set_xlabel("true mean of class (its number in prototypes.csv)")
     axes.set_ylabel("learned mean of class")
-    step = max(1, round(len(cosine) / TICKS))
-    axes.set_xticks(range(0, len(cosine), step))
-    axes.set_yticks(range(0, len(cosine), step))
+    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(10, integer=True))
     bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02)
     bar.set_label("cosine", fontsize=14)
     bar.ax.tick_params(labelsize=12)

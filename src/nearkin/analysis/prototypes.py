@@ -117,8 +117,15 @@ def _unit(z: np.ndarray) -> np.ndarray:
 
 def prototypes_of(run: Run) -> Prototypes:
     """Those of a finished run with loss=hist, against its training images."""
-    if run.spec.loss.name != "hist":
-        raise NearkinError(f"run {run.hash} has loss={run.spec.loss.name}; prototypes are learned with loss=hist")
+    loss = run.spec.loss
+    if loss.name != "hist":
+        raise NearkinError(f"run {run.hash} has loss={loss.name}; prototypes are learned with loss=hist")
+    graph = loss.params.get("graph", "soft")
+    if graph != "soft" and not loss.params.get("distribution_loss", True):
+        raise NearkinError(
+            f"run {run.hash} has loss.graph={graph} loss.distribution_loss=false: nothing trained its prototypes; "
+            "they are with loss.graph=soft or loss.distribution_loss=true"
+        )
     check_finished(run)
     learned = (run.load("model.pt") or {}).get("objective", {})
     if "loss.proxies" not in learned:
