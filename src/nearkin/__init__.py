@@ -6,7 +6,7 @@
     nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
 
-from nearkin import data, losses, metrics, miners, models, protocols, regularisers, samplers
+from nearkin import data, losses, methods, metrics, miners, models, protocols, regularisers, samplers
 from nearkin.errors import NearkinError
 from nearkin.experiment import train
 from nearkin.inference import load
@@ -15,6 +15,6 @@ from nearkin.spec import RunSpec, make_spec
 
 __version__ = "0.1.0"
 __all__ = [
-    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "metrics", "miners", "models",
+    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "methods", "metrics", "miners", "models",
     "protocols", "regularisers", "samplers", "train",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ KINDS: dict[str, Registry] = {
     "losses": registry.LOSSES,
     "miners": registry.MINERS,
     "regularisers": registry.REGULARISERS,
+    "methods": registry.METHODS,
     "samplers": registry.SAMPLERS,
     "backbones": registry.BACKBONES,
     "datasets": registry.DATASETS,

@@ -16,12 +16,14 @@ import torch
 from nearkin import events
 from nearkin.data import Decoded, PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
+from nearkin.distributed import Ranks, join, partners, synchronise
 from nearkin.errors import NearkinError
 from nearkin.events import Watch
 from nearkin.inference import embed, load_model, pick_device
+from nearkin.memory import Memory
+from nearkin.methods.build import build
 from nearkin.models import Model, build_model
 from nearkin.models.cut import FeatureSource
-from nearkin.objective import build_objective
 from nearkin.pairs import unit
 from nearkin.protocols import Split
 from nearkin.recipes import fit_batch, resolve
@@ -91,56 +93,66 @@ def train(
     """Train, select on validation classes, test once, store. A finished run is returned as it is; an interrupted one
     goes on where its last checkpoint was."""
     prepared = prepare(make_spec(spec, words))
-    run = Store(runs).run(prepared.hash)
-    if run.done:
-        return run
-    with run.lock():
-        if tensorboard:
-            watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
-        _train(run, prepared, watch)
+    with partners():
+        ranks, device = join(pick_device(prepared.spec.train.device))
+        ranks.check(prepared.spec.train.batch or 0)
+        run = Store(runs).run(prepared.hash, writes=ranks.first)
+        if ranks.share(lambda: run.done):
+            return run
+        with run.lock():
+            if tensorboard and ranks.first:
+                watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
+            _train(run, prepared, watch if ranks.first else lambda entry: None, ranks, device)
+        ranks.wait()
     return run
 
 
-def _train(run: Run, prepared: Prepared, watch: Watch) -> None:
+def _train(run: Run, prepared: Prepared, watch: Watch, ranks: Ranks, device: torch.device) -> None:
     spec, split, table = prepared.spec, prepared.split, prepared.table
     began = time.time()
     torch.use_deterministic_algorithms(True, warn_only=True)
-    device = pick_device(spec.train.device)
     if spec.train.amp and device.type == "cpu" and (trap := bf16_trap()):
         raise NearkinError(f"train.amp=true: {trap}")
     run.start(spec, data_hash=prepared.data_hash, split_hash=split.hash())
     torch.manual_seed(seed_of(spec.train.seed, 0, 3))
     model = build_model(**spec.model.model_dump(exclude={"views"}))
     classes, labels = np.unique(table.labels[split.train], return_inverse=True)
-    objective = build_objective(
-        loss=(spec.loss.name, spec.loss.params),
-        miner=(spec.miner.name, spec.miner.params) if spec.miner else None,
-        regularisers=[(spec.regulariser.name, spec.regulariser.params)] if spec.regulariser else [],
-        num_classes=len(classes),
-        dim=model.dim,
-    )
+    objective = build(spec, model, num_classes=len(classes))
+    memory = None
+    if spec.memory.size:
+        objective.check_memory()
+        memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
+    if ranks.world > 1 and objective.mixes:
+        raise NearkinError("mixup mixes images of different processes: train it with one")
     source = make_source(prepared, model.to(device))
+    synchronise(model, ranks)
 
     def validate(model: Model) -> dict[str, float]:
-        z = embed(model, source, split.val, device)
-        return evaluate(z, table.labels[split.val], k=(1,), metrics=["recall@1", spec.train.select]).metrics
+        z = embed(model, source, split.val, device, ranks=ranks)
+        metrics = ["recall@1", spec.train.select]
+        return ranks.share(lambda: evaluate(z, table.labels[split.val], k=(1,), metrics=metrics).metrics)
 
-    if not run.final:
+    if not ranks.share(lambda: run.final):
         assert spec.sampler is not None                 # resolved
         sampler = spec.sampler.cls(labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
+        if sampler.needs_bank and not ranks.share(lambda: run.begun):
+            sampler.reserve(model.dim)
+            sampler.fill(embed(model, source, split.train, device, ranks=ranks, title="Filling the sampler's bank"))
         done = fit(
             run, spec.train, model, objective, sampler, source, split.train, labels,
-            validate=validate if len(split.val) else None, device=device, watch=watch,
+            validate=validate if len(split.val) else None, device=device, memory=memory, ranks=ranks, watch=watch,
         )  # fmt: skip
         run.write_json("final.json", {
             "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
             "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
             "validation": done.validation, "seconds": round(time.time() - began, 1),
         })  # fmt: skip
-    load_model(model, run)
-    space = evaluate(embed(model, source, split.train, device), labels, metrics=SPACE).metrics
-    test(run, prepared, embed(model, source, split.test.images, device), space)
-    (run.path / "checkpoint.pt").unlink(missing_ok=True)
+    load_model(model, run, ranks)
+    trained = embed(model, source, split.train, device, ranks=ranks)
+    tested = embed(model, source, split.test.images, device, ranks=ranks)
+    if ranks.first:
+        test(run, prepared, tested, evaluate(trained, labels, metrics=SPACE).metrics)
+        (run.path / "checkpoint.pt").unlink(missing_ok=True)
 
 
 def make_source(prepared: Prepared, model: Model) -> Source:

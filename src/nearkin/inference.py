@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nearkin.data.images import images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
+from nearkin.distributed import Ranks
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.pairs import unit
@@ -17,20 +18,29 @@ from nearkin.progress import track
 from nearkin.spec import RunSpec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
-from nearkin.training import Source
+from nearkin.training import ALONE, Source
 
 BATCH = 256
 
 
 @torch.no_grad()
-def embed(model: Model, source: Source, rows: np.ndarray, device: torch.device) -> Tensor:
-    """Raw embeddings of rows of a source, in eval mode."""
+def embed(
+    model: Model, source: Source, rows: np.ndarray, device: torch.device, *, ranks: Ranks = ALONE, title: str = ""
+) -> Tensor:
+    """Raw embeddings of rows of a source, in eval mode. Processes share the work by whole batches, so that the numbers
+    are those of one process. With a `title` it shows its progress."""
     was_training = model.training
     model.eval()
     forward = model if model.cut == "none" else model.back
-    parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float().cpu() for i in range(0, len(rows), BATCH)]
+    starts = list(range(0, len(rows), BATCH))
+    mine = starts[ranks.part(len(starts))]
+    watched = track(mine, title, len(mine)) if title and ranks.first else mine
+    parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float() for i in watched]
     model.train(was_training)
-    return torch.cat(parts) if parts else torch.empty(0, model.dim)
+    own = torch.cat(parts) if parts else torch.empty(0, model.dim, device=device)               # (n, D)
+    counts = [sum(len(rows[i : i + BATCH]) for i in starts[Ranks(r, ranks.world).part(len(starts))])
+              for r in range(ranks.world)]  # fmt: skip
+    return ranks.gather(own, counts).cpu()                                                      # (N, D)
 
 
 class Embedder:
@@ -99,8 +109,8 @@ def rebuild(spec: RunSpec) -> Model:
     return build_model(**settings)
 
 
-def load_model(model: Model, run: Run) -> None:
-    state = run.load("model.pt")
+def load_model(model: Model, run: Run, ranks: Ranks = ALONE) -> None:
+    state = ranks.share(lambda: run.load("model.pt"))
     try:
         model.load_state_dict(state["model"])  # type: ignore[index]
     except (KeyError, RuntimeError, TypeError) as error:

@@ -19,9 +19,11 @@ from nearkin.pairs import Pairs
 
 
 class Memory:
-    def __init__(self, size: int, dim: int, device: torch.device | str = "cpu"):
+    def __init__(self, size: int, dim: int, *, warmup: int = 0, device: torch.device | str = "cpu"):
+        """`warmup`: epochs in which it is only filled, because young embeddings age fast."""
         if size < 1:
             raise NearkinError(f"memory.size={size}: a memory has at least 1 row")
+        self.warmup = warmup
         self.z = torch.zeros(size, dim, device=device)                          # (M, D), raw
         self.labels = torch.zeros(size, dtype=torch.long, device=device)        # (M,)
         self.step = torch.zeros(size, dtype=torch.long, device=device)          # (M,) when each was stored

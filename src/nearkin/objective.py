@@ -44,6 +44,11 @@ class Objective(nn.Module):
         self.miner = miner.for_loss(loss) if miner is not None else None
         self.regularisers = tuple(regularisers)
 
+    @property
+    def mixes(self) -> bool:
+        """Does it mix images of a batch inside the network?"""
+        return any(isinstance(r, Mixup) for r in self.regularisers)
+
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix | None:
         """What the network shall mix in this batch (see regularisers/mixup.py); None without mixup."""
         for regulariser in self.regularisers:
@@ -59,7 +64,7 @@ class Objective(nn.Module):
     def check_memory(self) -> None:
         """A memory beside a loss that cannot use it is an error before the first step."""
         why = None
-        if any(isinstance(r, Mixup) for r in self.regularisers):
+        if self.mixes:
             why = "mixup: a mixed embedding has no one label to be remembered by"
         elif self.loss.needs_square:
             why = f"{type(self.loss).__name__}, which compares references with each other"

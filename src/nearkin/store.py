@@ -48,6 +48,11 @@ class Run:
         return (self.path / "result.json").exists()
 
     @property
+    def begun(self) -> bool:
+        """Is there a checkpoint to go on from?"""
+        return (self.path / "checkpoint.pt").exists()
+
+    @property
     def final(self) -> bool:
         return (self.path / "final.json").exists()
 
@@ -129,6 +134,28 @@ class Run:
         return [json.loads(line) for line in whole]
 
 
+class ReadOnlyRun(Run):
+    """A run that another process writes: reads as usual, writes nothing."""
+
+    def start(self, spec: RunSpec, **hashes: str) -> None:
+        pass
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        pass
+
+    def save(self, name: str, state: dict[str, Any]) -> None:
+        pass
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def log(self, size: int) -> Iterator["Log"]:
+        with open(os.devnull, "w") as file:
+            yield Log(file)
+
+
 class Log:
     def __init__(self, file: Any):
         self._file = file
@@ -146,8 +173,8 @@ class Store:
     def __init__(self, root: Path | str = "runs"):
         self.root = Path(root)
 
-    def run(self, run_hash: str) -> Run:
-        return Run(self.root / run_hash)
+    def run(self, run_hash: str, *, writes: bool = True) -> Run:
+        return (Run if writes else ReadOnlyRun)(self.root / run_hash)
 
     def runs(self) -> list[Run]:
         """All runs, oldest first."""

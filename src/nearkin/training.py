@@ -18,23 +18,29 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from nearkin.distributed import Ranks
 from nearkin.errors import NearkinError
+from nearkin.memory import Memory
 from nearkin.models import Model
 from nearkin.objective import Objective
 from nearkin.optimise import clip, make_optimiser, schedule
-from nearkin.pairs import unit
+from nearkin.pairs import Embedded, unit
+from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 from nearkin.settings import TrainSpec
+from nearkin.steps import batch_loss, check_chunks
 from nearkin.store import Run
 
+SEEDS = 1 << 20                     # random numbers of two processes lie this far apart
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
+ALONE = Ranks()
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
 
 class Source(Protocol):
     """Where inputs come from: pixels, or cached features behind a cut."""
 
-    def train(self, indices: np.ndarray, generator: Generator) -> Tensor: ...
+    def train(self, indices: np.ndarray, generator: Generator, *, part: slice = ...) -> Tensor: ...
     def test(self, indices: np.ndarray) -> Tensor: ...
 
 
@@ -51,7 +57,7 @@ class Progress:
 
 class Batch(NamedTuple):
     rows: np.ndarray                # positions in the training set
-    x: Tensor                       # input of the model
+    x: Tensor                       # input of the model: this process's slice
     sampler_state: dict[str, Any]   # of the sampler after this batch
 
 
@@ -67,29 +73,39 @@ def fit(
     *,
     validate: Callable[[Model], dict[str, float]] | None,
     device: torch.device,
+    memory: Memory | None = None,
+    ranks: Ranks = ALONE,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
 ) -> Progress:
     """Train, checkpoint, select. The chosen weights are `model.pt` of the run afterwards."""
     model.to(device)
     objective.to(device)
     optimiser = make_optimiser(spec, model, objective)
-    forward = model if model.cut == "none" else model.back          # behind a cut the source gives features
+    network = model if model.cut == "none" else model.back          # behind a cut the source gives features
     done = Progress()
     sampler_state = sampler.state_dict()
     log_size = 0
-    if (state := run.load("checkpoint.pt")) is not None:
+    if (state := ranks.share(lambda: run.load("checkpoint.pt"))) is not None:
         try:
             model.load_state_dict(state["model"])
             objective.load_state_dict(state["objective"])
             optimiser.load_state_dict(state["optimiser"])
+            if memory is not None:
+                memory.load_state_dict(state["memory"])
             done, sampler_state, log_size = Progress(**state["progress"]), state["sampler"], state["log_size"]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
     sampler.load_state_dict(sampler_state)
+    if spec.chunk is not None:
+        check_chunks(spec.chunk, model, objective)
     epochs = spec.epochs or 0
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)                # (N,)
     saved = time.monotonic()
+
+    def forward(x: Tensor, mix: Mix | None) -> Embedded:
+        with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
+            return network(x, mix)
 
     def checkpoint() -> None:
         nonlocal saved
@@ -98,6 +114,7 @@ def fit(
         run.save("checkpoint.pt", {
             "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
             "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
+            "memory": memory.state_dict() if memory is not None else None,
         })  # fmt: skip
         saved = time.monotonic()
 
@@ -107,7 +124,9 @@ def fit(
     with run.log(log_size) as log:
         if done.step == 0:
             save_model()                                            # epochs=0: the untrained network
-        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=2 if device.type == "cuda" else 0)
+        # a sampler that plans from the latest embeddings cannot be asked ahead
+        ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
+        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead, ranks=ranks)
         for epoch in range(done.epoch, epochs):
             if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                 break
@@ -123,12 +142,15 @@ def fit(
                 batch = next(batches)
                 for group in optimiser.param_groups:
                     group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
-                seed_default(seed_of(spec.seed, done.step, 1), device)      # dropout and its like
                 generator = _generator(spec.seed, done.step, 2, device)
+                own = targets[batch.rows]                           # (B,)
                 mix = objective.mix(len(batch.rows), model.depths, generator)
-                with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
-                    embedded = forward(batch.x.to(device, non_blocking=True), mix)
-                loss = objective(embedded, targets[batch.rows], generator)
+                loss, embedded, finish = batch_loss(
+                    forward, objective, batch.x.to(device, non_blocking=True), own, chunk=spec.chunk, mix=mix,
+                    generator=generator, ranks=ranks,
+                    memory=memory if memory is not None and epoch >= memory.warmup else None,
+                    reseed=lambda c: seed_default(seed_of(spec.seed, done.step, 1) + c + ranks.rank * SEEDS, device),
+                )  # fmt: skip
                 value = loss.item()
                 if not math.isfinite(value):
                     raise NearkinError(
@@ -137,14 +159,21 @@ def fit(
                     )
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()
+                finish()
+                ranks.reduce(model.parameters(), objective.parameters())
                 if spec.clip is not None:
                     clip(spec, [p for g in optimiser.param_groups for p in g["params"]])
                 optimiser.step()
                 done.step += 1
+                z = embedded.z.detach()                             # (B, D), of all processes
+                if mix is None:
+                    sampler.update(batch.rows, z)
+                if memory is not None:
+                    memory.add(z, own, done.step)
                 sampler_state = batch.sampler_state
                 if done.step == (epoch + 1) * per_epoch:
-                    spread = mean_cosine_distance(embedded.z.detach())
-                active = objective.loss.active
+                    spread = mean_cosine_distance(z)
+                active = objective.active
                 entry = {
                     "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
                     "loss": value, "active": None if active is None else round(float(active), 4),
@@ -157,6 +186,8 @@ def fit(
             entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
             if not math.isnan(spread):                              # a checkpoint may lie at the very end of an epoch
                 entry["spread"] = round(spread, 4)
+            if memory is not None:
+                entry["memory"] = memory.describe(done.step)
             if spread < COLLAPSE:
                 entry["warning"] = (
                     f"the embeddings have collapsed: the mean cosine distance in the batch is {spread:.4f}; "
@@ -180,13 +211,14 @@ def fit(
 
 
 def load_batches(
-    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int
+    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int, ranks: Ranks = ALONE
 ) -> Iterator[Batch]:
-    """An endless stream of batches. `ahead` > 0 loads in a thread while the device computes; on a CPU that
+    """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread while the device computes; on a CPU that
     thread would only take the cores away."""
 
     def load(indices: np.ndarray, step: int) -> Tensor:
-        return source.train(rows[indices], _generator(seed, step, 0, torch.device("cpu")))
+        generator = _generator(seed, step, 0, torch.device("cpu"))
+        return source.train(rows[indices], generator, part=ranks.part(len(indices)))
 
     def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
         return sampler.next(), sampler.state_dict(), step

@@ -58,7 +58,8 @@ def test_scores_equal_the_loops_and_each_column_sums_to_one_or_zero():
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-10)
     sums = scores.sum(1)
     assert ((sums - 1).abs() < 1e-12).logical_or(sums == 0).all()
-    assert (sums == 0).any() and (sums > 0).any()
+    assert (sums == 0).any()
+    assert (sums > 0).any()
 
 
 def test_the_relation_module_starts_as_the_identity():
@@ -77,7 +78,8 @@ def test_weights_start_kaiming_normal_fan_out_with_zero_bias():
     assert not torch.equal(layer.weight[0], layer.weight[1])
     head = DRMLHead(64, 4000, parts=1)
     assert head.score_weight.std().item() == pytest.approx(math.sqrt(2), rel=0.1)
-    assert head.score_bias == 0 and not head.merge_bias.any()
+    assert head.score_bias == 0
+    assert not head.merge_bias.any()
 
 
 # -- where gradients go --------------------------------------------------------------------------------------
@@ -112,7 +114,9 @@ def test_the_feature_gets_no_gradient_through_the_scores(monkeypatch):
 def test_part_k_of_the_feature_moves_node_k_alone():
     head, f = make(), features().requires_grad_()
     (gradient,) = gradients(head(f).extras["nodes"][:, 2].pow(3).sum(), [f])
-    assert gradient[:, 6:9].any() and not gradient[:, :6].any() and not gradient[:, 9:].any()
+    assert gradient[:, 6:9].any()
+    assert not gradient[:, :6].any()
+    assert not gradient[:, 9:].any()
 
 
 # -- edges ---------------------------------------------------------------------------------------------------
@@ -133,7 +137,9 @@ def test_scores_of_zero_stay_zero_with_a_finite_gradient():
 def test_finite_at_the_edges(f, dtype):
     head = make(dtype=torch.float32)
     out = head(f.to(dtype))
-    assert out.z.shape == (len(f), 8) and out.z.dtype == torch.float32 and out.z.isfinite().all()
+    assert out.z.shape == (len(f), 8)
+    assert out.z.dtype == torch.float32
+    assert out.z.isfinite().all()
     assert all(len(extra) == len(f) for extra in out.extras.values())
     for gradient in gradients(out.z.pow(3).sum(), list(head.parameters())):
         assert gradient.isfinite().all()

@@ -27,7 +27,8 @@ def scores_of(head: Any, f_i: Tensor) -> list[list[Tensor]]:
     everyone = range(head.parts)
     u = [linear(head.edge_from, k, still[k]) for k in everyone]
     v = [linear(head.edge_to, k, still[k]) for k in everyone]
-    raw = [[hinge((head.score_weight * (u[k] - v[k_to])).sum() + head.score_bias) for k_to in everyone] for k in everyone]
+    w, b = head.score_weight, head.score_bias
+    raw = [[hinge((w * (u[k] - v[k_to])).sum() + b) for k_to in everyone] for k in everyone]
     for k_to in everyone:
         total = sum(raw[k][k_to] for k in everyone)
         if total > 0:
@@ -51,6 +52,11 @@ def errors_of(method: Any, nodes: list[Tensor], f_i: Tensor) -> list[Tensor]:
     return [((linear(method.decoder, k, nodes[k].detach()) - parts[k]) ** 2).mean() for k in range(len(nodes))]
 
 
+def branch_of(errors: list[Tensor]) -> int:
+    values = [r.item() for r in errors]
+    return values.index(min(values))
+
+
 def base(objective: Any, z: Tensor, y: list[int], generator: Generator | None) -> Tensor:
     tuples = None
     if objective.miner is not None:
@@ -65,7 +71,7 @@ def drml(head: Any, method: Any, f: Tensor, y: list[int], generator: Generator |
     value = method.w_rep * base(method.whole, torch.stack([embedding_of(head, f_i) for f_i in f]), y, generator)
     value = value + method.w_rec * sum(r for row in errors for r in row) / (len(f) * head.parts)
     for k, branch in enumerate(method.branches):
-        own = [i for i, row in enumerate(errors) if min(range(head.parts), key=lambda j: float(row[j])) == k]  # noqa: B023
+        own = [i for i, row in enumerate(errors) if branch_of(row) == k]
         if len(own) > 1:
             value = value + base(branch, torch.stack([nodes[i][k] for i in own]), [y[i] for i in own], generator)
     return value

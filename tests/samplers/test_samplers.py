@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,13 +17,30 @@ def one_pass(sampler):
     return [sampler.next() for _ in range(len(sampler))]
 
 
+def embeddings(number, seed=0, dim=6):
+    return torch.randn(number, dim, generator=torch.Generator().manual_seed(seed))
+
+
+def step(sampler, number):
+    """A batch and what training would do with it; the embeddings differ from step to step."""
+    batch = sampler.next()
+    sampler.update(batch, embeddings(len(batch), 1000 + number))
+    return batch
+
+
 @pytest.mark.parametrize("name", SAMPLERS.names())
 class TestEverySampler:
     def make(self, name, seed=0):
-        return SAMPLERS[name](LABELS, 16, seed)
+        sampler = SAMPLERS[name](LABELS, 16, seed)
+        if sampler.needs_bank:
+            sampler.fill(embeddings(len(LABELS)))
+        return sampler
 
     def test_batches_have_the_asked_size(self, name):
-        assert all(len(batch) == 16 for batch in one_pass(self.make(name)))
+        for batch in one_pass(self.make(name)):
+            assert batch.shape == (16,)
+            assert batch.dtype == np.int64
+            assert ((batch >= 0) & (batch < len(LABELS))).all()
 
     def test_the_seed_decides(self, name):
         first, same, other = (one_pass(self.make(name, seed)) for seed in (0, 0, 1))
@@ -33,15 +51,22 @@ class TestEverySampler:
         sampler = self.make(name)
         assert any((a != b).any() for a, b in zip(one_pass(sampler), one_pass(sampler), strict=False))
 
-    @pytest.mark.parametrize("stop", [0, 3, 11, 40])
-    def test_resumed_equals_never_stopped(self, name, stop):
-        straight, stopped, resumed = (self.make(name) for _ in range(3))
-        wanted = [straight.next() for _ in range(50)]
-        for _ in range(stop):
-            stopped.next()
-        resumed.load_state_dict(stopped.state_dict())
-        for batch in wanted[stop:]:
-            assert (resumed.next() == batch).all()
+    @pytest.mark.parametrize("stop", [0, 3, 7, 11, 40])
+    def test_resumed_equals_never_stopped(self, name, stop, tmp_path):
+        straight, stopped, resumed = self.make(name), self.make(name), SAMPLERS[name](LABELS, 16, 0)
+        wanted = [step(straight, t) for t in range(50)]
+        for t in range(stop):
+            step(stopped, t)
+        torch.save(stopped.state_dict(), tmp_path / "state.pt")
+        resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+        for t in range(stop, 50):
+            assert (step(resumed, t) == wanted[t]).all()
+
+    def test_the_length_is_known_before_the_first_batch(self, name):
+        sampler = SAMPLERS[name](LABELS, 16, 0)
+        passes = len(sampler)
+        assert passes == len(LABELS) // 16 or name == "balanced"
+        assert len(self.make(name).plan(np.random.default_rng(0))) == passes
 
     def test_a_batch_larger_than_the_data_is_refused(self, name):
         with pytest.raises(NearkinError, match=r"train.batch=500 is larger than the 122 training images"):

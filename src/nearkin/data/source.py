@@ -36,13 +36,18 @@ class PixelSource:
     def __len__(self) -> int:
         return len(self.images)
 
-    def train(self, indices: np.ndarray, generator: Generator, size: int | None = None) -> Tensor:
+    def train(
+        self, indices: np.ndarray, generator: Generator, size: int | None = None, part: slice = slice(None)
+    ) -> Tensor:
+        """`part`: the slice of the batch that is wanted; chance is drawn for all of it, so that slices together are
+        the batch."""
         side = size or self.crop
         indices = np.asarray(indices)
         if self.augment.crop_scale is None and not self.augment.flip:
-            return self._centred(indices, side)
+            return self._centred(indices[part], side)
         heights, widths = self.images.shapes[indices].T
-        boxes, flips = draw_crops(heights, widths, self.augment, generator)
+        boxes, flips = (drawn[part] for drawn in draw_crops(heights, widths, self.augment, generator))
+        indices = indices[part]
         if self.augment.crop_scale is None:
             batch = self._centred(indices, side)
         else:

@@ -11,7 +11,7 @@ the official code documents (its defaults are 1 and 1).
 Shapes: B samples, F features, K branches, d dimensions of a node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from torch import Generator, Tensor, nn
@@ -19,7 +19,8 @@ from torch import Generator, Tensor, nn
 from nearkin.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
-from nearkin.models.drml import PartLinear
+from nearkin.models import Model
+from nearkin.models.drml import DRMLHead, PartLinear
 from nearkin.objective import Objective
 from nearkin.pairs import Embedded
 from nearkin.registry import METHODS
@@ -46,12 +47,21 @@ class DRML(nn.Module):
         super().__init__()
         at_least(0, w_rep=w_rep, w_rec=w_rec)
         if any(isinstance(r, Mixup) for objective in (whole, *branches) for r in objective.regularisers):
-            raise NearkinError("mixup does not go with method drml, which sorts samples into branches; choices: norm, rho")
+            raise NearkinError("mixup does not go with method drml: which branch would a mixed sample take? choices: norm, rho")
         self.whole = whole
         self.branches = nn.ModuleList(branches)
         self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
         self.w_rep = w_rep
         self.w_rec = w_rec
+
+    @classmethod
+    def around(cls, objective: Callable[[int], Objective], model: Model, **settings: Any) -> "DRML":
+        """The method for a model; `objective` makes one for embeddings of a given width."""
+        if not isinstance(model.head, DRMLHead):
+            raise NearkinError("method drml reads nodes and parts beside the embedding: set model.head=drml, or leave it away")
+        parts = model.head.parts
+        branches = [objective(model.dim // parts) for _ in range(parts)]
+        return cls(objective(model.dim), branches, model.backbone.features // parts, model.dim // parts, **settings)
 
     def forward(
         self, embedded: Embedded, labels: Tensor, generator: Generator | None = None, memory: Any = None
@@ -80,7 +90,9 @@ class DRML(nn.Module):
         return nodes, parts
 
     def check_memory(self) -> None:
-        raise NearkinError("memory.size does not go with method drml, whose branches see different samples at every step")
+        raise NearkinError("memory.size does not go with method drml: samples change their branches from step to step")
+
+    mixes: ClassVar[bool] = False
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> None:
         return None

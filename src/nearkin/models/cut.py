@@ -71,11 +71,11 @@ class FeatureSource:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def train(self, indices: np.ndarray, generator: Generator) -> Tensor:
-        """A view of each image by lot."""
+    def train(self, indices: np.ndarray, generator: Generator, *, part: slice = slice(None)) -> Tensor:
+        """A view of each image by lot; `part`: the slice of the batch that is wanted."""
         counts = self.counts[indices]
         view = (torch.rand(len(counts), generator=generator, dtype=torch.float64) * counts).long()
-        return self._read(self.first[indices] + view)               # (B, *F)
+        return self._read((self.first[indices] + view)[part])       # (B, *F)
 
     def test(self, indices: np.ndarray) -> Tensor:
         """The plain view of each image."""

@@ -19,6 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from nearkin.errors import NearkinError, choices
 from nearkin.models.backbone import Backbone, InputRecord
+from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 
@@ -134,7 +135,6 @@ class Model(nn.Module):
 def make_head(name: str, features: int, dim: int, parts: int) -> nn.Module:
     """From the pooled feature to the embedding: a tensor, or an `Embedded` with what its method reads beside it."""
     if name == "drml":
-        from nearkin.models.drml import DRMLHead
         return DRMLHead(features, dim, parts=parts)
     return linear_head(features, dim) if name == "linear" else nn.Identity()
 

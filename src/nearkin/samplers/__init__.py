@@ -1,7 +1,13 @@
 """Batch samplers."""
 
 from nearkin.samplers.balanced import Balanced
+from nearkin.samplers.bank import BankSampler
 from nearkin.samplers.base import BatchSampler
+from nearkin.samplers.ddm import DDM
+from nearkin.samplers.frd import FRD
+from nearkin.samplers.gc import GC
+from nearkin.samplers.hard_neighbours import HardNeighbours
 from nearkin.samplers.random import Random
+from nearkin.samplers.spc import SPC, SPCR
 
-__all__ = ["Balanced", "BatchSampler", "Random"]
+__all__ = ["DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "HardNeighbours", "Random"]

@@ -5,11 +5,14 @@ import numpy as np
 from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
 from nearkin.samplers.base import BatchSampler
+from nearkin.samplers.classes import check_per_class
 
 
 @SAMPLERS.register("balanced")
 class Balanced(BatchSampler):
-    """Guarantees, of each pass:
+    """P = B/K different classes, K different images of each; every image in each pass.
+
+    Guarantees, of each pass:
 
     - every batch has P different classes and K images of each;
     - every image is seen at least once;
@@ -26,14 +29,7 @@ class Balanced(BatchSampler):
         super().__init__(labels, batch, seed)
         self.per_class = per_class
         self.members = {c: np.flatnonzero(self.labels == c) for c in np.unique(self.labels)}
-        if per_class < 1:
-            raise NearkinError(f"sampler.per_class={per_class}: at least 1 image of a class")
-        if batch % per_class:
-            below = batch // per_class * per_class
-            raise NearkinError(
-                f"train.batch={batch} is not divisible by sampler.per_class={per_class}; "
-                f"the nearest are {below} and {below + per_class}"
-            )
+        check_per_class(batch, per_class)
         if batch // per_class > len(self.members):
             raise NearkinError(
                 f"train.batch={batch} with sampler.per_class={per_class} needs {batch // per_class} classes, "

@@ -1,12 +1,14 @@
 """What a batch sampler is: an endless stream of batches, planned one pass at a time.
 
 A pass is planned from (seed, number of the pass), so the state that a checkpoint carries is two numbers, and
-the stream after a resume is the stream that was never stopped.
+the stream after a resume is the stream that was never stopped. Samplers that plan from embeddings carry more:
+see `BankSampler`.
 """
 
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from nearkin.errors import NearkinError
 
@@ -14,6 +16,7 @@ from nearkin.errors import NearkinError
 class BatchSampler:
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    needs_bank: ClassVar[bool] = False                              # does it plan from embeddings?
 
     def __init__(self, labels: np.ndarray, batch: int, seed: int):
         self.labels = np.asarray(labels)                            # (N,)
@@ -44,6 +47,9 @@ class BatchSampler:
         if self._position == len(self):
             self._pass, self._position, self._plan = self._pass + 1, 0, None
         return batch
+
+    def update(self, rows: np.ndarray, z: Tensor) -> None:
+        """After a step: the batch's positions and what the network made of them."""
 
     def state_dict(self) -> dict[str, Any]:
         return {"pass": self._pass, "position": self._position}

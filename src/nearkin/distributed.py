@@ -1,0 +1,198 @@
+"""Many processes: the only file that knows about ranks.
+
+    torchrun --nproc-per-node 2 -m nearkin train dataset=cub ...
+
+Every rank runs the same program. It embeds its own slice of each batch; the embeddings of all slices are gathered in
+the order of the batch, and every rank computes the same loss on the whole batch. Of its gradient a rank keeps that of
+its own slice: the gradients of the network then add up over the ranks to that of one process. Parameters of the loss
+have their whole gradient on every rank; averaging keeps their bits equal. No loss needs a special case.
+
+BatchNorm in training mode takes its statistics from all slices (`SyncedBatchNorm`, also on a CPU, which torch's own
+does not offer); frozen BatchNorm needs nothing. Rank 0 alone writes.
+
+Shapes: B samples of the whole batch, b of one rank.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from nearkin.errors import NearkinError
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """This process among `world`; alone, everything here is the identity."""
+
+    def __init__(self, rank: int = 0, world: int = 1):
+        self.rank = rank
+        self.world = world
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    # -- who has what --------------------------------------------------------------------------------------
+
+    def sizes(self, count: int) -> list[int]:
+        """How many of `count` rows each rank has: consecutive slices that differ by one at most."""
+        return [count // self.world + (r < count % self.world) for r in range(self.world)]
+
+    def part(self, count: int) -> slice:
+        """This rank's slice of `count` rows."""
+        sizes = self.sizes(count)
+        start = sum(sizes[: self.rank])
+        return slice(start, start + sizes[self.rank])
+
+    def check(self, batch: int) -> None:
+        if self.world > batch:
+            raise NearkinError(
+                f"{self.world} processes share batches of {batch} images: at most one process an image, so at most "
+                f"{batch}, or a larger train.batch"
+            )
+
+    # -- what they tell each other -------------------------------------------------------------------------
+
+    def gather(self, x: Tensor, sizes: list[int] | None = None, *, of: int = 0) -> Tensor:
+        """The rows of all ranks in their order; backward keeps the gradient of this rank's rows. The rows are the
+        slices of `of`, unless their `sizes` are given."""
+        if self.world == 1:
+            return x
+        return _Gather.apply(x, self.rank, self.sizes(of) if sizes is None else sizes)         # (B, ...)
+
+    def share(self, make: Callable[[], T]) -> T:
+        """What rank 0 makes, on every rank."""
+        if self.world == 1:
+            return make()
+        box: list[Any] = [make() if self.first else None]
+        distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def reduce(self, network: Iterable[nn.Parameter], objective: Iterable[nn.Parameter]) -> None:
+        """Add up the gradients of the network, average those of the objective, in one message each."""
+        if self.world == 1:
+            return
+        for parameters, divisor in ((network, 1), (objective, self.world)):
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            if not gradients:
+                continue
+            flat = torch.cat([g.flatten() for g in gradients])
+            distributed.all_reduce(flat)
+            for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+                gradient.copy_(part.view_as(gradient) / divisor)
+
+    def wait(self) -> None:
+        if self.world > 1:
+            distributed.barrier()
+
+
+def first() -> bool:
+    """Is this the process that writes and prints?"""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def join(device: torch.device) -> tuple[Ranks, torch.device]:
+    """The ranks of the job that torchrun started, and this one's device; without torchrun a process is alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return Ranks(), device
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    if not distributed.is_initialized():
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return Ranks(distributed.get_rank(), world), device
+
+
+@contextmanager
+def partners() -> Iterator[None]:
+    """A rank whose partner died says so in one line; the reason is the partner's to give."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not distributed.is_initialized() or not any(w in str(error).lower() for w in ("connection", "gloo", "nccl")):
+            raise
+        raise NearkinError(
+            f"rank {distributed.get_rank()}: another process of this job has ended, its reason stands where it ended; "
+            "the same command goes on from the last checkpoint"
+        ) from error
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rank: int, sizes: list[int]) -> Tensor:
+        ctx.start, ctx.rows = sum(sizes[:rank]), sizes[rank]
+        padded = x.new_zeros(max(sizes), *x.shape[1:])              # gloo wants one shape from all
+        padded[: len(x)] = x
+        parts = [torch.empty_like(padded) for _ in sizes]
+        distributed.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        return gradient[ctx.start : ctx.start + ctx.rows], None, None
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over ranks of a tensor that every rank goes on with: its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x = x.clone()
+        distributed.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(gradient)
+        return gradient
+
+
+class SyncedBatchNorm(_BatchNorm):
+    """BatchNorm whose statistics in training mode are those of all ranks' slices."""
+
+    def __init__(self, norm: _BatchNorm):
+        super().__init__(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+        self.__dict__["_parameters"], self.__dict__["_buffers"] = norm._parameters, norm._buffers
+        self.train(norm.training)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        pass                                                        # 1d and 2d alike
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(input)
+        axes = [0, *range(2, input.ndim)]
+        shape = (1, -1, *[1] * (input.ndim - 2))
+        count = input.numel() // input.shape[1]
+        sums = _Sum.apply(torch.cat([input.sum(axes), input.new_tensor([count])]))              # (C + 1,)
+        total = sums[-1].detach()
+        mean = sums[:-1] / total                                                                # (C,)
+        centred = input - mean.view(shape)
+        variance = _Sum.apply(centred.square().sum(axes)) / total                               # (C,), after the mean:
+        with torch.no_grad():                                                                   # no cancellation
+            momentum = 0.1 if self.momentum is None else self.momentum
+            if self.running_mean is not None and self.running_var is not None:
+                self.running_mean.lerp_(mean, momentum)
+                self.running_var.lerp_(variance * total / (total - 1), momentum)                # unbiased, as torch
+                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+        normalised = centred * (variance + self.eps).rsqrt().view(shape)
+        return normalised * self.weight.view(shape) + self.bias.view(shape) if self.affine else normalised
+
+
+def synchronise(module: nn.Module, ranks: Ranks) -> None:
+    """Every BatchNorm of a network, in place, sharing its parameters."""
+    if ranks.world == 1:
+        return
+    for name, child in module.named_children():
+        if isinstance(child, _BatchNorm):
+            setattr(module, name, SyncedBatchNorm(child))
+        else:
+            synchronise(child, ranks)
