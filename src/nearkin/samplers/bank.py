@@ -1,0 +1,96 @@
+"""What samplers share that plan from embeddings: a bank with one unit vector of every training image.
+
+The bank is filled once, in eval mode, before training; after every step the rows of the batch are overwritten by
+its fresh embeddings (Roth et al. 2020; `refresh=False` leaves the first ones). A pass is planned from the bank as it
+is when the pass begins.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin.errors import NearkinError
+from nearkin.numerics import unit
+from nearkin.samplers.base import BatchSampler
+
+GIB = 2**30
+
+
+class BankSampler(BatchSampler):
+    """⌊N/B⌋ batches a pass. A plan cannot be made again once rows of the bank were overwritten, so the state holds the
+    bank and the plan of the present pass."""
+
+    needs_bank: ClassVar[bool] = True
+
+    def __init__(self, labels: np.ndarray, batch: int, seed: int, *, refresh: bool = True):
+        super().__init__(labels, batch, seed)
+        self.refresh = refresh
+        self._bank: Tensor | None = None
+
+    def reserve(self, dim: int) -> None:
+        """Is there room for the bank? Asked before the first image is embedded."""
+        n, room = len(self.labels), available_memory()
+        if room is not None and n * dim * 4 > room:
+            raise NearkinError(
+                f"sampler={self.name} keeps the embedding of every training image: {n} images x {dim} dimensions x "
+                f"4 bytes = {n * dim * 4 / GIB:.2f} GiB, {room / GIB:.2f} GiB are available; take a smaller "
+                f"model.dim, or a sampler without a bank (balanced, random, spc, spc_r)"
+            )
+
+    def fill(self, z: Tensor) -> None:                              # (N, D)
+        """The raw embeddings of all training images, in the order of the labels."""
+        if z.dim() != 2 or len(z) != len(self.labels):
+            shape = " x ".join(map(str, z.shape))
+            raise NearkinError(f"the bank of sampler={self.name} takes {len(self.labels)} embeddings, got {shape}")
+        self._bank = _units(z)
+
+    @property
+    def bank(self) -> Tensor:                                       # (N, D)
+        if self._bank is None:
+            raise NearkinError(f"sampler={self.name} plans from a bank of embeddings: fill(z) comes before next()")
+        return self._bank
+
+    def update(self, rows: np.ndarray, z: Tensor) -> None:
+        if self.refresh:
+            # an image that is twice in the batch: the last one stays, whatever the order of copying
+            kept, from_end = np.unique(rows[::-1], return_index=True)
+            self.bank[torch.from_numpy(kept)] = _units(z)[len(rows) - 1 - torch.from_numpy(from_end)]
+
+    def __len__(self) -> int:
+        return len(self.labels) // self.batch
+
+    def state_dict(self) -> dict[str, Any]:
+        state = super().state_dict()
+        if self._bank is not None:
+            state["bank"] = self._bank
+        if self._plan is not None:
+            state["plan"] = torch.from_numpy(np.stack(self._plan))  # (batches, B)
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """A state from before the bank was filled leaves the bank as it is."""
+        super().load_state_dict(state)
+        if "bank" in state:
+            self._bank = state["bank"].clone()
+        if "plan" in state:
+            self._plan = list(state["plan"].numpy())
+
+
+def _units(z: Tensor) -> Tensor:
+    return unit(z.detach().to("cpu", torch.float32))
+
+
+def available_memory() -> int | None:
+    """Bytes that may still be taken: the system's, or what is left of the container's limit. None: not known."""
+    found = []
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        group = Path("/sys/fs/cgroup")
+        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):                                   # not Linux; no limit ("max")
+        pass
+    return min(found, default=None)

@@ -1,0 +1,65 @@
+"""Random positive pairs and their hardest negatives.
+
+Song et al. 2016, "Deep metric learning via lifted structured feature embedding": a few random positive pairs, then the
+batch is filled with their difficult neighbours, so that it holds the negatives a subgradient would look at.
+"""
+
+import numpy as np
+import torch
+
+from nearkin.errors import NearkinError
+from nearkin.registry import SAMPLERS
+from nearkin.samplers.bank import BankSampler
+from nearkin.samplers.classes import Classes
+
+
+@SAMPLERS.register("hard_neighbours")
+class HardNeighbours(BankSampler):
+    """P random positive pairs, then the images of other classes that lie nearest to them.
+
+    Guarantees: no image twice in a batch; it begins with P pairs of different images, of P different classes; the rest
+    is found by the 2P images in turn, each taking the nearest image of another class that is not in the batch yet.
+    Classes of one image give no pair, but may be negatives. No pass need show every image.
+
+    pairs=None: an eighth of the batch, as far as there are classes, so that each image brings three negatives.
+    """
+
+    source = "Song et al. 2016"
+
+    def __init__(
+        self, labels: np.ndarray, batch: int, seed: int, *, pairs: int | None = None, refresh: bool = True
+    ):
+        super().__init__(labels, batch, seed, refresh=refresh)
+        self.classes = Classes(self.labels)
+        self.paired = np.flatnonzero(self.classes.size > 1)         # classes that have a positive pair
+        self.pairs = max(1, min(batch // 8, len(self.paired))) if pairs is None else pairs
+        if not 1 <= 2 * self.pairs < batch:
+            raise NearkinError(f"sampler.pairs={self.pairs} with train.batch={batch}: must lie between 1 and "
+                               f"{(batch - 1) // 2}, so that negatives have a place")  # fmt: skip
+        if self.pairs > len(self.paired):
+            raise NearkinError(f"sampler.pairs={self.pairs} needs as many classes of two images or more, training "
+                               f"has {len(self.paired)}")  # fmt: skip
+        others = len(self.labels) - self.classes.size.max()
+        if self.pairs == 1 and others < batch - 2:                  # two pairs can take any image as a negative
+            raise NearkinError(f"train.batch={batch} with one pair needs {batch - 2} negatives; the largest class "
+                               f"leaves {others}: raise sampler.pairs, or take a smaller batch")  # fmt: skip
+
+    def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
+        return [self.add_neighbours(self.draw_pairs(rng)) for _ in range(len(self))]
+
+    def draw_pairs(self, rng: np.random.Generator) -> np.ndarray:
+        classes = rng.choice(self.paired, self.pairs, replace=False)
+        return np.concatenate([rng.choice(self.classes.members(c), 2, replace=False) for c in classes])
+
+    def add_neighbours(self, anchors: np.ndarray) -> np.ndarray:    # (2P,) -> (B,)
+        s = self.bank[anchors] @ self.bank.T                                                    # (2P, N)
+        s[torch.from_numpy(self.labels[anchors][:, None] == self.labels)] = -torch.inf
+        near = s.topk(self.batch, dim=1)                            # B, as the batch may hold B - 1 of them already
+        lists = [iter(row[value > -torch.inf].tolist()) for row, value in zip(near.indices, near.values, strict=True)]
+        batch = dict.fromkeys(anchors.tolist())                     # in order, and quick to ask
+        while len(batch) < self.batch:
+            for wanted in lists:
+                row = next((row for row in wanted if row not in batch), None)
+                if row is not None and len(batch) < self.batch:
+                    batch[row] = None
+        return np.array(list(batch))
