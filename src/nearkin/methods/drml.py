@@ -24,7 +24,6 @@ from nearkin.models.drml import DRMLHead, PartLinear
 from nearkin.objective import Objective
 from nearkin.pairs import Embedded
 from nearkin.registry import METHODS
-from nearkin.regularisers import Mixup
 
 
 @METHODS.register("drml")
@@ -33,6 +32,7 @@ class DRML(nn.Module):
 
     source: ClassVar[str] = "Zheng et al. 2021"
     head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
+    mixes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class DRML(nn.Module):
     ):
         super().__init__()
         at_least(0, w_rep=w_rep, w_rec=w_rec)
-        if any(isinstance(r, Mixup) for objective in (whole, *branches) for r in objective.regularisers):
-            raise NearkinError("mixup does not go with method drml: which branch would a mixed sample take? choices: norm, rho")
+        if any(objective.mixes for objective in (whole, *branches)):
+            raise NearkinError("mixup does not go with method drml: a mixed sample has no branch; choices: norm, rho")
         self.whole = whole
         self.branches = nn.ModuleList(branches)
         self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
@@ -58,7 +58,7 @@ class DRML(nn.Module):
     def around(cls, objective: Callable[[int], Objective], model: Model, **settings: Any) -> "DRML":
         """The method for a model; `objective` makes one for embeddings of a given width."""
         if not isinstance(model.head, DRMLHead):
-            raise NearkinError("method drml reads nodes and parts beside the embedding: set model.head=drml, or leave it away")
+            raise NearkinError("method drml reads nodes and parts beside the embedding: leave model.head open, or drml")
         parts = model.head.parts
         branches = [objective(model.dim // parts) for _ in range(parts)]
         return cls(objective(model.dim), branches, model.backbone.features // parts, model.dim // parts, **settings)
@@ -91,8 +91,6 @@ class DRML(nn.Module):
 
     def check_memory(self) -> None:
         raise NearkinError("memory.size does not go with method drml: samples change their branches from step to step")
-
-    mixes: ClassVar[bool] = False
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> None:
         return None
