@@ -58,7 +58,7 @@ def farthest_first(z: np.ndarray, points: int) -> list[int]:
 
 def covering_radius(z: np.ndarray, chosen: np.ndarray) -> float:
     """How far the worst image is from the nearest one chosen."""
-    return max(min(distance(z[i], z[j]) for j in chosen) for i in range(len(z)))
+    return np.min([np.linalg.norm(z - z[j], axis=1) for j in chosen], axis=0).max()
 
 
 def with_neighbours(z: np.ndarray, y: np.ndarray, anchors: list[int], size: int) -> list[int]:

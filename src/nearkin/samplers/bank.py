@@ -45,6 +45,8 @@ class BankSampler(BatchSampler):
         if z.dim() != 2 or len(z) != len(self.labels):
             shape = " x ".join(map(str, z.shape))
             raise NearkinError(f"the bank of sampler={self.name} takes {len(self.labels)} embeddings, got {shape}")
+        if bad := int((~z.isfinite().all(1)).sum()):
+            raise NearkinError(f"the bank of sampler={self.name}: {bad} of {len(z)} embeddings are not finite")
         self._bank = _units(z)
 
     @property
@@ -87,10 +89,15 @@ def available_memory() -> int | None:
     """Bytes that may still be taken: the system's, or what is left of the container's limit. None: not known."""
     found = []
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        found.append(_field(Path("/proc/meminfo"), "MemAvailable:") * 1024)
         group = Path("/sys/fs/cgroup")
-        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+        used = int((group / "memory.current").read_text()) - _field(group / "memory.stat", "inactive_file")
+        found.append(int((group / "memory.max").read_text()) - used)
     except (OSError, ValueError):                                   # not Linux; no limit ("max")
         pass
     return min(found, default=None)
+
+
+def _field(path: Path, name: str) -> int:
+    words = path.read_text().split()
+    return int(words[words.index(name) + 1])

@@ -22,7 +22,8 @@ from nearkin.samplers.classes import Classes, check_per_class
 class CandidateSampler(BankSampler):
     """Guarantees: a batch is B/n groups of n images of one class. The images of a group differ when the big batch has
     n different ones of the class; else all of these come, and as few twice as possible. Two groups may be of one class
-    and share images. No pass need show every image. A big batch larger than the data is cut to their size."""
+    and share images. No pass need show every image. A big batch larger than the data is cut to their size, and to a
+    multiple of n."""
 
     def __init__(
         self, labels: np.ndarray, batch: int, seed: int, *,

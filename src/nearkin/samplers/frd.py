@@ -4,9 +4,9 @@
 
 of unit vectors, covariances with n - 1, * the big batch. Roth et al. 2020 (their root is numeric, its real part taken).
 
-Σ*Σ is D x D, but of its eigenvalues at most B are not 0. With Y the centred big batch, K = YYᵀ and A the rows of K
-that belong to the candidate, centred, they are those of the small AAᵀ/((b* - 1)(B - 1)); each of the D - B others
-adds √ε to the trace. (B > D: AAᵀ has B - D zeros too many, which the same term takes off.)
+Σ*Σ is D x D, but at most min(B - 1, D) of its eigenvalues are not 0. With Y the centred big batch, K = YYᵀ and A the
+rows of K that belong to the candidate, centred, they are the largest of the small AAᵀ/((b* - 1)(B - 1)); each of the
+others adds √ε to the trace.
 """
 
 import math
@@ -38,8 +38,9 @@ class FRD(CandidateSampler):
         mean = within.mean((1, 2))                                  # ‖μ* - μ‖²: the big batch's mean is 0 now
         trace = (gram.diagonal()[picks].mean(1) - mean) * (self.batch / (self.batch - 1))       # tr Σ
         whole = gram.diagonal().sum() / (len(big) - 1)                                          # tr Σ*
-        a = rows - rows.mean(1, keepdim=True)
+        a = (rows - rows.mean(1, keepdim=True)).double()            # squared next: float32 would drown the small values
         product = a @ a.mT / ((len(big) - 1) * (self.batch - 1))                                # (m, B, B)
-        values = torch.linalg.eigvalsh(product.double()).clamp(min=0)                           # (m, B)
-        root = (values + EPSILON).sqrt().sum(1) + (z.shape[1] - self.batch) * math.sqrt(EPSILON)
+        rank = min(self.batch - 1, z.shape[1])                      # at most; the others are 0 but for rounding
+        values = torch.linalg.eigvalsh(product)[:, -rank:].clamp(min=0)                         # (m, rank), ascending
+        root = (values + EPSILON).sqrt().sum(1) + (z.shape[1] - rank) * math.sqrt(EPSILON)
         return mean + whole + trace - 2 * root

@@ -33,16 +33,24 @@ class HardNeighbours(BankSampler):
         self.classes = Classes(self.labels)
         self.paired = np.flatnonzero(self.classes.size > 1)         # classes that have a positive pair
         self.pairs = max(1, min(batch // 8, len(self.paired))) if pairs is None else pairs
-        if not 1 <= 2 * self.pairs < batch:
-            raise NearkinError(f"sampler.pairs={self.pairs} with train.batch={batch}: must lie between 1 and "
-                               f"{(batch - 1) // 2}, so that negatives have a place")  # fmt: skip
+        if batch < 3:
+            raise NearkinError(f"train.batch={batch}: a pair and a negative need at least 3 images")
+        if not 1 <= self.pairs <= (batch - 1) // 2:
+            raise NearkinError(
+                f"sampler.pairs={self.pairs} with train.batch={batch}: must lie between 1 and {(batch - 1) // 2}, "
+                f"so that negatives have a place"
+            )
         if self.pairs > len(self.paired):
-            raise NearkinError(f"sampler.pairs={self.pairs} needs as many classes of two images or more, training "
-                               f"has {len(self.paired)}")  # fmt: skip
+            raise NearkinError(
+                f"sampler.pairs={self.pairs} needs as many classes of two images or more, training has "
+                f"{len(self.paired)}"
+            )
         others = len(self.labels) - self.classes.size.max()
-        if self.pairs == 1 and others < batch - 2:                  # two pairs can take any image as a negative
-            raise NearkinError(f"train.batch={batch} with one pair needs {batch - 2} negatives; the largest class "
-                               f"leaves {others}: raise sampler.pairs, or take a smaller batch")  # fmt: skip
+        if self.pairs == 1 and others < batch - 2:                  # of two pairs, one can take any image
+            raise NearkinError(
+                f"train.batch={batch} with one pair needs {batch - 2} negatives; the largest class leaves {others}: "
+                f"raise sampler.pairs, or take a smaller batch"
+            )
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         return [self.add_neighbours(self.draw_pairs(rng)) for _ in range(len(self))]
