@@ -58,6 +58,14 @@ def test_every_part_of_a_run_is_trained(tiny, tmp_path):
     assert (fresh.model.head, fresh.method.name) == ("drml", "drml")
 
 
+def test_chunks_give_the_run_of_the_whole_batch(tiny, tmp_path):
+    plain = {"train.optimiser": "sgd", "epochs": 1}                 # Adam would blow rounding up to whole steps
+    words = tiny | plain | {"method": "drml", "loss": "proxy_anchor", "cut": "all"}
+    whole, cut = (weights(nearkin.train(words | more, runs=tmp_path)) for more in ({}, {"train.chunk": 5}))
+    for name, expected in whole.items():
+        torch.testing.assert_close(cut[name], expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("words", "message"), [
     ({"model.parts": 3}, r"model\.parts=3 must divide the \d+ features .* model\.dim=16; nearest that do: 2, 4"),
     ({"dim": 18}, r"model\.parts=4 must divide .* or model\.dim=16"),
