@@ -31,8 +31,9 @@ class DDM(CandidateSampler):
         z = self.bank[big]                                                                      # (b*, D)
         z = z - z.mean(0)                                           # distances keep their digits when z is bunched
         parts = z[picks]                                                                        # (m, B, D)
-        centre = parts.mean(1).norm(dim=1)                          # the big batch's mean is 0 now
-        spread = (parts.std(1) - z.std(0)).norm(dim=1)                                          # (m,)
+        mean = parts.mean(1)                                        # the big batch's is 0 now
+        var = (parts - mean[:, None]).square().sum(1) / (self.batch - 1)        # several times faster than var(1)
+        moments = mean.norm(dim=1) + (var.sqrt() - z.std(0)).norm(dim=1)                        # (m,)
         d = distances(z, big)                                                                   # (b*, b*)
         i, j = _upper(len(big))
         low, high = d[i, j].aminmax()
@@ -45,7 +46,7 @@ class DDM(CandidateSampler):
         found = bins[picks[:, i], picks[:, j]] + offset                                         # (m, B(B-1)/2)
         heights = torch.bincount(found.flatten(), minlength=BINS * len(picks)).view(-1, BINS) / len(i)
         w1 = width * (heights - target).cumsum(1).abs().sum(1)                                  # (m,)
-        return centre + spread + 2 * WEIGHT * w1
+        return moments + 2 * WEIGHT * w1
 
 
 def distances(z: Tensor, rows: np.ndarray) -> Tensor:               # (b*, D), (b*,) -> (b*, b*)
