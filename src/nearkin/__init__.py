@@ -15,6 +15,6 @@ from nearkin.spec import RunSpec, make_spec
 
 __version__ = "0.1.0"
 __all__ = [
-    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "methods", "metrics", "miners", "models",
-    "protocols", "regularisers", "samplers", "train",
+    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "methods", "metrics", "miners",
+    "models", "protocols", "regularisers", "samplers", "train",
 ]  # fmt: skip

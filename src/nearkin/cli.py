@@ -13,7 +13,7 @@ import typer
 from rich.live import Live
 
 import nearkin
-from nearkin import catalogue, doctor, inference, show
+from nearkin import catalogue, distributed, doctor, inference, show
 from nearkin.errors import NearkinError
 from nearkin.readers import evaluate_files
 from nearkin.registry import DATASETS
@@ -47,12 +47,16 @@ def train_command(
     """Train one run; the same command again resumes it, or shows its stored result.
 
     nearkin train dataset=glyphs loss=multi_similarity miner=multi_similarity dim=64
+
+    Many processes: torchrun --nproc-per-node 2 -m nearkin train ...
     """
     words = list(words or [])
     base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
     spec = make_spec(base, parse_words(words))
-    with resumable(), show.training_bar(show.err, quiet or as_json) as watch:
+    with resumable(), show.training_bar(show.err, quiet or as_json or not distributed.first()) as watch:
         run = nearkin.train(spec, runs=runs, watch=watch, tensorboard=tensorboard)
+    if not distributed.first():
+        return
     if as_json:
         print(json.dumps(run.result))
         return
@@ -263,7 +267,7 @@ def main() -> None:
 
 
 def fail(message: str) -> None:
-    print(f"nearkin: {message}", file=sys.stderr)
+    print(f"nearkin: {distributed.prefix()}{message}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -97,6 +97,11 @@ def first() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
+def prefix() -> str:
+    """Who is speaking, when there are several."""
+    return f"rank {os.environ['RANK']}: " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
+
+
 def join(device: torch.device) -> tuple[Ranks, torch.device]:
     """The ranks of the job that torchrun started, and this one's device; without torchrun a process is alone."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
@@ -119,8 +124,8 @@ def partners() -> Iterator[None]:
         if not distributed.is_initialized() or not any(w in str(error).lower() for w in ("connection", "gloo", "nccl")):
             raise
         raise NearkinError(
-            f"rank {distributed.get_rank()}: another process of this job has ended, its reason stands where it ended; "
-            "the same command goes on from the last checkpoint"
+            "another process of this job has ended, which and why is said beside this; the same command goes on from "
+            "the last checkpoint"
         ) from error
 
 
@@ -135,7 +140,7 @@ class _Gather(torch.autograd.Function):
         return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         return gradient[ctx.start : ctx.start + ctx.rows], None, None
 
 
@@ -149,7 +154,7 @@ class _Sum(torch.autograd.Function):
         return x
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(gradient)
         return gradient

@@ -83,7 +83,8 @@ class Objective(nn.Module):
     ) -> Tensor:
         mix = None
         if isinstance(embedded, Embedded):
-            embedded, mix = embedded.z, embedded.mix
+            mix = embedded.mix
+            embedded = embedded.z
         if memory is not None and not isinstance(embedded, Pairs):
             pairs = memory.beside(embedded, labels)
         else:

@@ -174,7 +174,7 @@ def fit(
                 if done.step == (epoch + 1) * per_epoch:
                     spread = mean_cosine_distance(z)
                 active = objective.active
-                entry = {
+                entry: dict[str, Any] = {
                     "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
                     "loss": value, "active": None if active is None else round(float(active), 4),
                     "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
@@ -213,8 +213,8 @@ def fit(
 def load_batches(
     sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int, ranks: Ranks = ALONE
 ) -> Iterator[Batch]:
-    """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread while the device computes; on a CPU that
-    thread would only take the cores away."""
+    """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread
+    while the device computes; on a CPU that thread would only take the cores away."""
 
     def load(indices: np.ndarray, step: int) -> Tensor:
         generator = _generator(seed, step, 0, torch.device("cpu"))

@@ -1,0 +1,179 @@
+"""What processes of a distributed test do. Each function runs on every rank; what it returns on rank 0 is the answer."""
+
+import os
+import socket
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from losses.loss_cases import CASES, case_id, make, miners_for
+from torch import nn, distributed
+
+from nearkin.distributed import Ranks, SyncedBatchNorm, synchronise
+from nearkin.inference import embed
+from nearkin.methods import DRML
+from nearkin.models.drml import DRMLHead
+from nearkin.objective import Objective, build_objective
+from nearkin.pairs import Embedded
+from nearkin.steps import batch_loss
+
+B, INPUT, DIM, CLASSES = 13, 9, 8, 4        # 13: no two or three slices are equal
+
+
+def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]:
+    """Run a function of this module on `world` processes; the answer of rank 0, or the text of an error."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    context = torch.multiprocessing.get_context("spawn")
+    folder.mkdir(parents=True, exist_ok=True)
+    processes = [context.Process(target=_work, args=(job, r, world, port, folder, arguments)) for r in range(world)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    answers = [torch.load(folder / f"{job}{r}.pt") if (folder / f"{job}{r}.pt").exists() else None for r in range(world)]
+    return {"answers": answers, "codes": [process.exitcode for process in processes]}
+
+
+def _work(job: str, rank: int, world: int, port: int, folder: Path, arguments: tuple[Any, ...]) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=str(port))  # fmt: skip
+    try:
+        answer = globals()[job](rank, world, *arguments)
+    except Exception:
+        answer = {"error": traceback.format_exc()}
+    torch.save(answer, folder / f"{job}{rank}.pt")
+
+
+def join(rank: int, world: int) -> Ranks:
+    distributed.init_process_group("gloo", rank=rank, world_size=world)
+    return Ranks(rank, world)
+
+
+# -- gradients ---------------------------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    """A little network: with or without BatchNorm, with a linear head or DRML's."""
+
+    def __init__(self, *, norm: bool, drml: bool):
+        super().__init__()
+        self.body = nn.Linear(INPUT, 8)
+        self.norm = nn.BatchNorm1d(8) if norm else nn.Identity()
+        self.head = DRMLHead(8, DIM, parts=2) if drml else nn.Linear(8, DIM)
+
+    def forward(self, x, mix=None):
+        out = self.head(torch.tanh(self.norm(self.body(x))))
+        return out if isinstance(out, Embedded) else Embedded(out)
+
+
+def gradients(net, objective, ranks, x, labels, chunk=None):
+    """Loss, and gradients of network and objective, as the training loop makes them."""
+    loss, _, finish = batch_loss(
+        net, objective, x[ranks.part(len(x))], labels, chunk=chunk, mix=None,
+        generator=torch.Generator().manual_seed(3), memory=None, ranks=ranks, reseed=lambda c: None,
+    )  # fmt: skip
+    parameters = [*net.parameters(), *objective.parameters()]
+    for parameter in parameters:
+        parameter.grad = None
+    loss.backward()
+    finish()
+    ranks.reduce(net.parameters(), objective.parameters())
+    return [loss.detach(), *(p.grad.clone() for p in parameters if p.grad is not None)]
+
+
+def cases():
+    """Every registered loss in every variant, every miner that fits it, and DRML around three of them."""
+    for name, settings in CASES:
+        loss = make(name, settings, classes=CLASSES, dim=DIM).double()
+        yield f"{name} {case_id(settings)}", Objective(loss), False
+        if not settings:
+            for miner_name, miner in miners_for(loss):
+                yield f"{name} + {miner_name}", Objective(loss, miner), False
+    for name in ("triplet", "margin", "proxy_anchor"):
+        objectives = [build_objective(loss=(name, {}), num_classes=CLASSES, dim=d) for d in (DIM, DIM // 2, DIM // 2)]
+        yield f"drml + {name}", DRML(objectives[0], objectives[1:], 4, DIM // 2).double(), True
+
+
+def every_gradient(rank: int, world: int) -> dict[str, float]:
+    """The largest difference to one process on the whole batch, for every case, with BatchNorm and without, in one pass
+    and in two."""
+    ranks, worst = join(rank, world), {}
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(B, INPUT, generator=generator, dtype=torch.float64)
+    labels = torch.arange(B) % CLASSES
+    for name, objective, drml in cases():
+        for norm, chunk in ((False, None), (True, None), (False, 2)):
+            torch.manual_seed(1)
+            net = Net(norm=norm, drml=drml).double()
+            torch.manual_seed(1)
+            slice_net = Net(norm=norm, drml=drml).double()
+            synchronise(slice_net, ranks)
+            assert isinstance(slice_net.norm, SyncedBatchNorm if norm else nn.Identity)
+            whole = gradients(net, objective, Ranks(), x, labels)
+            sliced = gradients(slice_net, objective, ranks, x, labels, chunk)
+            assert len(whole) == len(sliced), name
+            key = f"{name}{', BatchNorm' if norm else ''}{', two passes' if chunk else ''}"
+            scale = max(float(w.abs().max()) for w in whole) or 1.0
+            worst[key] = max(float((w - s).abs().max()) for w, s in zip(whole, sliced, strict=True)) / max(1.0, scale)
+            if norm:
+                for buffer, own in zip(net.norm.buffers(), slice_net.norm.buffers(), strict=True):
+                    worst[key] = max(worst[key], float((buffer - own).abs().max()))
+    return worst
+
+
+# -- embedding and training --------------------------------------------------------------------------------
+
+
+class Rows:
+    def __init__(self, x):
+        self.x = x
+
+    def test(self, indices):
+        return self.x[indices]
+
+
+class Plain(nn.Module):
+    cut, dim = "none", DIM
+
+    def __init__(self):
+        super().__init__()
+        self.net = Net(norm=True, drml=False)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def sharded(rank: int, world: int, counts: list[int]) -> dict[int, bool]:
+    """Is a sharded embedding that of one process, to the bit?"""
+    ranks, found = join(rank, world), {}
+    torch.manual_seed(1)
+    model, device = Plain(), torch.device("cpu")
+    source = Rows(torch.randn(max(counts), INPUT, generator=torch.Generator().manual_seed(0)))
+    for count in counts:
+        rows = torch.arange(count).numpy()
+        found[count] = torch.equal(embed(model, source, rows, device, ranks=ranks), embed(model, source, rows, device))
+    return found
+
+
+def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: int | None) -> dict[str, Any]:
+    """A run; at step `dies_at` the last rank ends without a word."""
+    import nearkin
+    import nearkin.training
+
+    nearkin.training.CHECKPOINT_SECONDS = 0
+    if dies_at is not None and rank == world - 1:
+        steps = iter(range(10**6))
+        load = nearkin.training.batch_loss
+
+        def deadly(*args, **kwargs):
+            if next(steps) == dies_at:
+                os._exit(9)
+            return load(*args, **kwargs)
+
+        nearkin.training.batch_loss = deadly
+    run = nearkin.train(words, runs=runs)
+    return {"hash": run.hash, "test": run.result["test"]}
