@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-TABLES := losses miners rho
+TABLES := losses miners rho samplers
 
 .PHONY: install demo test lint test-slow clean bench-loop bench-losses bench-eval $(TABLES:%=table-%)
 
