@@ -111,6 +111,7 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
 @app.command("study")
 def study_command(
     file: Annotated[Path, typer.Argument(help="A study: base, axes, seeds in YAML.")],
+    words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
     runs: Runs = Path("runs"),
     csv: Annotated[Path | None, typer.Option("--csv", help="Where the table goes; default RUNS/NAME.csv.")] = None,
@@ -118,7 +119,7 @@ def study_command(
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
     from nearkin import study as studies
 
-    study = studies.read_study(file)
+    study = studies.read_study(file, parse_words(words or []))
     jobs = studies.jobs_of(study, Store(runs))
     told: set[str] = set()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does

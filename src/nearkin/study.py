@@ -20,7 +20,7 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -82,7 +82,8 @@ class Row:
     std: dict[str, float | None] = field(default_factory=dict)
 
 
-def read_study(path: Path) -> Study:
+def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
+    """`words` are laid over the base, as `root=DIR` on the command line."""
     content = read_yaml(path)
     for key in content:
         if key not in KEYS:
@@ -96,7 +97,7 @@ def read_study(path: Path) -> Study:
     points = [_points(key, values) for key, values in axes.items()]
     cells = [
         Cell(tuple(label for label, _ in place), seed,
-             make_spec(content.get("base"), *(words for _, words in place), {"train.seed": seed}))
+             make_spec(content.get("base"), words, *(own for _, own in place), {"train.seed": seed}))
         for place in itertools.product(*points) for seed in seeds
     ]  # fmt: skip
     metrics = content.get("metrics", ["recall@1", "map_at_r"])
