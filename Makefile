@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-TABLES := losses miners rho samplers
+TABLES := losses miners rho samplers methods
+BENCHES := losses eval loop samplers chunks hist
+CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo test lint test-slow clean bench-loop bench-losses bench-eval $(TABLES:%=table-%)
+.PHONY: install demo test lint test-slow clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) table-methods_cub
 
 install: $(READY)
 
@@ -33,8 +35,13 @@ test-slow: $(READY)
 $(TABLES:%=table-%): table-%: $(READY)
 	@$(BIN)/nearkin study studies/$*.yaml --workers 2
 
-# against pytorch-metric-learning, the bare matrix product, a minimal loop
-bench-losses bench-eval bench-loop: bench-%: $(READY)
+# CUB=DIR: the folder of CUB-200-2011
+table-methods_cub: $(READY)
+	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
+	@$(BIN)/nearkin study studies/methods_cub.yaml root=$(CUB) --workers 2
+
+# against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
+$(BENCHES:%=bench-%): bench-%: $(READY)
 	@OMP_NUM_THREADS=1 $(BIN)/python bench/$*.py
 
 clean:

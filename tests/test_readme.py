@@ -53,7 +53,7 @@ def test_python(code, here, monkeypatch):
 
 @pytest.mark.parametrize("line", LINES)
 def test_nearkin(line, here, monkeypatch):
-    words = shlex.split(line)[1:]
+    words = shlex.split(line, comments=True)[1:]
     if "cub" in line.lower():                       # needs the images: the words at least must be right
         if words[0] == "train":
             assert make_spec(parse_words(words[1:])).data.name == "cub"
@@ -66,7 +66,8 @@ def test_nearkin(line, here, monkeypatch):
     if "RUN" in words:
         import nearkin
 
-        run = nearkin.train({"dataset": "folder", "root": "my_images", "dim": 4} | parse_words(QUICK))
+        loss = "hist" if words[0] == "analyse" else "proxy_anchor"
+        run = nearkin.train({"dataset": "folder", "root": "my_images", "dim": 4, "loss": loss} | parse_words(QUICK))
         words[words.index("RUN")] = run.hash
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, (done.output, done.exception)
