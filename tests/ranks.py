@@ -1,4 +1,4 @@
-"""What processes of a distributed test do. Each function runs on every rank; what it returns on rank 0 is the answer."""
+"""What processes of a distributed test do: each function runs on every rank, and each rank gives an answer."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from losses.loss_cases import CASES, case_id, make, miners_for
-from torch import nn, distributed
+from torch import distributed, nn
 
 from nearkin.distributed import Ranks, SyncedBatchNorm, synchronise
 from nearkin.inference import embed
@@ -22,7 +22,7 @@ B, INPUT, DIM, CLASSES = 13, 9, 8, 4        # 13: no two or three slices are equ
 
 
 def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]:
-    """Run a function of this module on `world` processes; the answer of rank 0, or the text of an error."""
+    """Run a function of this module on `world` processes: their answers, or the text of an error, and exit codes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -33,7 +33,8 @@ def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]
         process.start()
     for process in processes:
         process.join()
-    answers = [torch.load(folder / f"{job}{r}.pt") if (folder / f"{job}{r}.pt").exists() else None for r in range(world)]
+    files = [folder / f"{job}{r}.pt" for r in range(world)]
+    answers = [torch.load(file) if file.exists() else None for file in files]
     return {"answers": answers, "codes": [process.exitcode for process in processes]}
 
 

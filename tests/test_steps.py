@@ -76,8 +76,7 @@ def test_two_passes_beside_a_memory():
 
 
 def test_the_memory_of_a_large_batch_is_that_of_a_chunk():
-    """The ConvNet on 256 images: what chunks of 32 hold at a time lies near what a batch of 32 holds, far below what the
-    whole batch holds."""
+    """The ConvNet on 256 images: chunks of 32 hold at a time about what a batch of 32 holds, not what 256 do."""
     torch.manual_seed(0)
     net = build_model(backbone="convnet", dim=16, freeze_bn=True)
     objective = Objective(make("multi_similarity", dim=16))

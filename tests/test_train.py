@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import nearkin
+from nearkin.batches import load_batches, seed_of
 from nearkin.errors import NearkinError
 from nearkin.experiment import prepare
 from nearkin.inference import load_model, rebuild
@@ -21,7 +22,7 @@ from nearkin.recipes import resolve
 from nearkin.settings import TrainSpec
 from nearkin.spec import make_spec
 from nearkin.store import Run
-from nearkin.training import load_batches, mean_cosine_distance, seed_of
+from nearkin.training import mean_cosine_distance
 
 
 def weights(run):
@@ -70,6 +71,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("method", [
     {"loss": "proxy_anchor"},
     {"loss": "triplet", "miner": "random"},
+    {"loss": "hist", "train.warmup": 1},
     {"loss": "multi_similarity", "miner": "multi_similarity", "train.schedule": "cosine"},
 ], ids=lambda words: words["loss"])  # fmt: skip
 def test_stopped_at_any_step_equals_never_stopped(tiny, tmp_path, method, monkeypatch):

@@ -92,6 +92,9 @@ class Ranks:
             distributed.barrier()
 
 
+ALONE = Ranks()
+
+
 def first() -> bool:
     """Is this the process that writes and prints?"""
     return int(os.environ.get("RANK", "0")) == 0

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from nearkin import events
+from nearkin.batches import Source, seed_of
 from nearkin.data import Decoded, PixelSource, Table, load_table
 from nearkin.data.cache import data_hash, decoded
 from nearkin.distributed import Ranks, join, partners, synchronise
@@ -33,7 +34,7 @@ from nearkin.retrieval import Evaluation, evaluate
 from nearkin.spec import DataSpec, RunSpec, make_spec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
-from nearkin.training import Source, fit, seed_of
+from nearkin.training import fit
 from nearkin.traps import bf16_trap
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them

@@ -8,9 +8,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from nearkin.batches import Source
 from nearkin.data.images import images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
-from nearkin.distributed import Ranks
+from nearkin.distributed import ALONE, Ranks
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.pairs import unit
@@ -18,7 +19,6 @@ from nearkin.progress import track
 from nearkin.spec import RunSpec
 from nearkin.storage import atomic
 from nearkin.store import Run, Store
-from nearkin.training import ALONE, Source
 
 BATCH = 256
 

@@ -69,6 +69,7 @@ def batch_loss(
             reseed(number)
             outputs = zip(forward(images, None).tensors(), slopes, strict=True)
             wanted = [(t, slope[number]) for t, slope in outputs if slope is not None and t.requires_grad]
-            torch.autograd.backward([t for t, _ in wanted], [slope for _, slope in wanted])
+            if wanted:
+                torch.autograd.backward([t for t, _ in wanted], [slope for _, slope in wanted])
 
     return objective(whole, labels, generator, memory), whole, second_pass

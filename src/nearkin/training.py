@@ -7,18 +7,17 @@ number of threads).
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from nearkin.distributed import Ranks
+from nearkin.batches import Source, generator_of, load_batches, seed_default, seed_of
+from nearkin.distributed import ALONE, Ranks
 from nearkin.errors import NearkinError
 from nearkin.memory import Memory
 from nearkin.models import Model
@@ -33,15 +32,7 @@ from nearkin.store import Run
 
 SEEDS = 1 << 20                     # random numbers of two processes lie this far apart
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
-ALONE = Ranks()
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
-
-
-class Source(Protocol):
-    """Where inputs come from: pixels, or cached features behind a cut."""
-
-    def train(self, indices: np.ndarray, generator: Generator, *, part: slice = ...) -> Tensor: ...
-    def test(self, indices: np.ndarray) -> Tensor: ...
 
 
 @dataclass
@@ -53,12 +44,6 @@ class Progress:
     best: float = -math.inf         # best validation result
     best_epoch: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
-
-
-class Batch(NamedTuple):
-    rows: np.ndarray                # positions in the training set
-    x: Tensor                       # input of the model: this process's slice
-    sampler_state: dict[str, Any]   # of the sampler after this batch
 
 
 def fit(
@@ -142,7 +127,7 @@ def fit(
                 batch = next(batches)
                 for group in optimiser.param_groups:
                     group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
-                generator = _generator(spec.seed, done.step, 2, device)
+                generator = generator_of(spec.seed, done.step, 2, device)
                 own = targets[batch.rows]                           # (B,)
                 mix = objective.mix(len(batch.rows), model.depths, generator)
                 loss, embedded, finish = batch_loss(
@@ -210,58 +195,9 @@ def fit(
     return done
 
 
-def load_batches(
-    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int, ranks: Ranks = ALONE
-) -> Iterator[Batch]:
-    """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread
-    while the device computes; on a CPU that thread would only take the cores away."""
-
-    def load(indices: np.ndarray, step: int) -> Tensor:
-        generator = _generator(seed, step, 0, torch.device("cpu"))
-        return source.train(rows[indices], generator, part=ranks.part(len(indices)))
-
-    def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
-        return sampler.next(), sampler.state_dict(), step
-
-    if ahead == 0:
-        while True:
-            indices, state, step_ = draw(step)
-            yield Batch(indices, load(indices, step_), state)
-            step += 1
-    waiting: deque[tuple[np.ndarray, dict[str, Any], Future[Tensor]]] = deque()
-    with ThreadPoolExecutor(1) as pool:
-        while True:
-            while len(waiting) <= ahead:
-                indices, state, step_ = draw(step)
-                waiting.append((indices, state, pool.submit(load, indices, step_)))
-                step += 1
-            indices, state, x = waiting.popleft()
-            yield Batch(indices, x.result(), state)
-
-
 def mean_cosine_distance(z: Tensor) -> float:
     """1 - mean cosine of a batch, from the length of the mean direction: 0 when all images look alike."""
     return 1 - float(unit(z.float()).mean(0).square().sum())
-
-
-def seed_of(seed: int, step: int, stream: int) -> int:
-    """A seed for every step and use, by the finaliser of splitmix64: neighbours come out unrelated."""
-    x = (seed << 40) + (step << 3) + stream
-    for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
-        x = ((x + 0x9E3779B97F4A7C15) ^ (x >> 30)) * multiplier & 0xFFFFFFFFFFFFFFFF
-        x ^= x >> 27
-    return x >> 1
-
-
-def seed_default(seed: int, device: torch.device) -> None:
-    """torch.manual_seed costs a millisecond: it notes a stack trace for every kind of device that is not there."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
-
-
-def _generator(seed: int, step: int, stream: int, device: torch.device) -> Generator:
-    return torch.Generator(device.type if device.type == "cuda" else "cpu").manual_seed(seed_of(seed, step, stream))
 
 
 def _one_line(error: Exception) -> str:
