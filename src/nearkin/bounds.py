@@ -1,6 +1,10 @@
-"""Bounds of hyper-parameters, checked where they are stored: `above(0, alpha=alpha, beta=beta)`."""
+"""Bounds of hyper-parameters, checked where they are stored: `above(0, alpha=alpha, beta=beta)`; and of memory."""
+
+from pathlib import Path
 
 from nearkin.errors import NearkinError
+
+GIB = 2**30
 
 
 def at_least(bound: float, **values: float) -> None:
@@ -25,3 +29,31 @@ def one_of(*known: str, **values: str) -> None:
     for name, value in values.items():
         if value not in known:
             raise NearkinError(f"{name}={value!r}: choices: {', '.join(known)}")
+
+
+def room_for(rows: int, dim: int, what: str, instead: str) -> None:
+    """`what` keeps float32 embeddings: is there memory for them?"""
+    room = available_memory()
+    if room is not None and rows * dim * 4 > room:
+        raise NearkinError(
+            f"{what}: {rows} images x {dim} dimensions x 4 bytes = {rows * dim * 4 / GIB:.2f} GiB, "
+            f"{room / GIB:.2f} GiB are available; take {instead}"
+        )
+
+
+def available_memory() -> int | None:
+    """Bytes that may still be taken: the system's, or what is left of the container's limit. None: not known."""
+    found = []
+    try:
+        found.append(_field(Path("/proc/meminfo"), "MemAvailable:") * 1024)
+        group = Path("/sys/fs/cgroup")
+        used = int((group / "memory.current").read_text()) - _field(group / "memory.stat", "inactive_file")
+        found.append(int((group / "memory.max").read_text()) - used)
+    except (OSError, ValueError):                                   # not Linux; no limit ("max")
+        pass
+    return min(found, default=None)
+
+
+def _field(path: Path, name: str) -> int:
+    words = path.read_text().split()
+    return int(words[words.index(name) + 1])

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nearkin.bounds import room_for
 from nearkin.errors import NearkinError
 from nearkin.pairs import Pairs
 
@@ -23,6 +24,7 @@ class Memory:
         """`warmup`: epochs in which it is only filled, because young embeddings age fast."""
         if size < 1:
             raise NearkinError(f"memory.size={size}: a memory has at least 1 row")
+        room_for(size, dim, f"memory.size={size}", "a smaller memory.size or model.dim")
         self.warmup = warmup
         self.z = torch.zeros(size, dim, device=device)                          # (M, D), raw
         self.labels = torch.zeros(size, dtype=torch.long, device=device)        # (M,)

@@ -5,9 +5,10 @@ import pytest
 import torch
 from oracles import samplers as oracles
 
+from nearkin import bounds
 from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
-from nearkin.samplers import DDM, FRD, GC, HardNeighbours, bank
+from nearkin.samplers import DDM, FRD, GC, HardNeighbours
 
 LABELS = np.repeat([5, 0, 9, 2, 1, 3, 4, 7], [1, 2, 3, 5, 8, 9, 12, 20])                # 60 images
 BANKED = [name for name in SAMPLERS.names() if SAMPLERS[name].needs_bank]
@@ -111,7 +112,7 @@ class TestEveryBank:
             SAMPLERS[name](LABELS, 16, 0).fill(z)
 
     def test_a_bank_larger_than_memory_is_refused_with_the_arithmetic(self, name, monkeypatch):
-        monkeypatch.setattr(bank, "available_memory", lambda: 3 * 2**30)
+        monkeypatch.setattr(bounds, "available_memory", lambda: 3 * 2**30)
         sampler = SAMPLERS[name](np.arange(2**20) % 9, 16, 0)
         sampler.reserve(768)                                        # 3 GiB exactly
         said = r"1048576 images x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; take a smaller"
@@ -120,7 +121,7 @@ class TestEveryBank:
 
 
 def test_available_memory_is_a_sane_number_or_unknown():
-    room = bank.available_memory()
+    room = bounds.available_memory()
     assert room is None or 2**20 < room < 2**50
 
 

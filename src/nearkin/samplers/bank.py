@@ -5,18 +5,16 @@ its fresh embeddings (Roth et al. 2020; `refresh=False` leaves the first ones). 
 is when the pass begins.
 """
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nearkin.bounds import room_for
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
 from nearkin.samplers.base import BatchSampler
-
-GIB = 2**30
 
 
 class BankSampler(BatchSampler):
@@ -32,13 +30,9 @@ class BankSampler(BatchSampler):
 
     def reserve(self, dim: int) -> None:
         """Is there room for the bank? Asked before the first image is embedded."""
-        n, room = len(self.labels), available_memory()
-        if room is not None and n * dim * 4 > room:
-            raise NearkinError(
-                f"sampler={self.name} keeps the embedding of every training image: {n} images x {dim} dimensions x "
-                f"4 bytes = {n * dim * 4 / GIB:.2f} GiB, {room / GIB:.2f} GiB are available; take a smaller "
-                f"model.dim, or a sampler without a bank (balanced, random, spc, spc_r)"
-            )
+        what = f"sampler={self.name} keeps the embedding of every training image"
+        instead = "a smaller model.dim, or a sampler without a bank (balanced, random, spc, spc_r)"
+        room_for(len(self.labels), dim, what, instead)
 
     def fill(self, z: Tensor) -> None:                              # (N, D)
         """The raw embeddings of all training images, in the order of the labels."""
@@ -83,21 +77,3 @@ class BankSampler(BatchSampler):
 
 def _units(z: Tensor) -> Tensor:
     return unit(z.detach().to("cpu", torch.float32))
-
-
-def available_memory() -> int | None:
-    """Bytes that may still be taken: the system's, or what is left of the container's limit. None: not known."""
-    found = []
-    try:
-        found.append(_field(Path("/proc/meminfo"), "MemAvailable:") * 1024)
-        group = Path("/sys/fs/cgroup")
-        used = int((group / "memory.current").read_text()) - _field(group / "memory.stat", "inactive_file")
-        found.append(int((group / "memory.max").read_text()) - used)
-    except (OSError, ValueError):                                   # not Linux; no limit ("max")
-        pass
-    return min(found, default=None)
-
-
-def _field(path: Path, name: str) -> int:
-    words = path.read_text().split()
-    return int(words[words.index(name) + 1])
