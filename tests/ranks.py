@@ -71,11 +71,11 @@ class Net(nn.Module):
         return out if isinstance(out, Embedded) else Embedded(out)
 
 
-def gradients(net, objective, ranks, x, labels, chunk=None):
+def gradients(net, objective, ranks, x, labels, chunk=None, memory=None):
     """Loss, and gradients of network and objective, as the training loop makes them."""
     loss, _, finish = batch_loss(
-        net, objective, x[ranks.part(len(x))], labels, chunk=chunk, mix=None,
-        generator=torch.Generator().manual_seed(3), memory=None, ranks=ranks, reseed=lambda c: None,
+        net, objective, x[ranks.part(len(x))], labels, chunk=chunk, mix=None, memory=memory, ranks=ranks,
+        generator=torch.Generator().manual_seed(3), reseed=lambda c: torch.manual_seed(100 + c),
     )  # fmt: skip
     parameters = [*net.parameters(), *objective.parameters()]
     for parameter in parameters:

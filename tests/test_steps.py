@@ -4,6 +4,7 @@ import pytest
 import torch
 from losses.loss_cases import CASES, case_id, make
 from memory import peak_bytes
+from ranks import gradients
 from torch import nn
 
 import nearkin
@@ -13,7 +14,6 @@ from nearkin.memory import Memory
 from nearkin.models import build_model
 from nearkin.objective import Objective
 from nearkin.pairs import Embedded
-from nearkin.steps import batch_loss
 
 B = 11
 
@@ -29,27 +29,13 @@ class Net(nn.Module):
         return Embedded(self.two(self.drop(torch.relu(self.one(x)))))
 
 
-def run(net, objective, x, labels, chunk, memory=None):
-    """Value and gradients by the steps of the training loop."""
-    loss, embedded, finish = batch_loss(
-        net, objective, x, labels, chunk=chunk, mix=None, generator=torch.Generator().manual_seed(3), memory=memory,
-        ranks=Ranks(), reseed=lambda c: torch.manual_seed(100 + c),
-    )  # fmt: skip
-    parameters = [*net.parameters(), *objective.parameters()]
-    for parameter in parameters:
-        parameter.grad = None
-    loss.backward()
-    finish()
-    return [loss.detach(), embedded.z.detach(), *(p.grad.clone() for p in parameters if p.grad is not None)]
-
-
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=case_id)
 def test_two_passes_equal_the_whole_batch(name, settings):
     """For every loss, with the dropout of each chunk replayed."""
     torch.manual_seed(0)
     net, x, labels = Net().double(), torch.randn(B, 9, dtype=torch.float64), torch.arange(B) % 4
     objective = Objective(make(name, settings).double())
-    found = run(net, objective, x, labels, chunk=4)
+    found = gradients(net, objective, Ranks(), x, labels, chunk=4)
 
     def chunkwise(images, mix=None):                                # one graph over all chunks, the same chance
         parts = []
@@ -59,7 +45,7 @@ def test_two_passes_equal_the_whole_batch(name, settings):
         return Embedded(torch.cat(parts))
 
     chunkwise.parameters = net.parameters
-    expected = run(chunkwise, objective, x, labels, chunk=None)
+    expected = gradients(chunkwise, objective, Ranks(), x, labels)
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
@@ -70,7 +56,7 @@ def test_two_passes_beside_a_memory():
     net, x, labels = Net().double().eval(), torch.randn(B, 9, dtype=torch.float64), torch.arange(B) % 4
     memory = Memory(20, 6)
     memory.add(torch.randn(15, 6), torch.arange(15) % 4, 0)
-    whole, chunked = (run(net, Objective(make("nt_xent")), x, labels, c, memory) for c in (None, 3))
+    whole, chunked = (gradients(net, Objective(make("nt_xent")), Ranks(), x, labels, c, memory) for c in (None, 3))
     for a, b in zip(whole, chunked, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
 
@@ -83,7 +69,7 @@ def test_the_memory_of_a_large_batch_is_that_of_a_chunk():
 
     def peak(batch, chunk):
         x, labels = torch.randint(0, 255, (batch, 3, 32, 32), dtype=torch.uint8), torch.arange(batch) % 4
-        return peak_bytes(lambda: run(net, objective, x, labels, chunk))
+        return peak_bytes(lambda: gradients(net, objective, Ranks(), x, labels, chunk))
 
     peak(32, None)                                                  # first-call buffers of the libraries
     small, large, chunked = peak(32, None), peak(256, None), peak(256, 32)
