@@ -9,6 +9,7 @@ import nearkin
 from nearkin.errors import NearkinError
 from nearkin.objective import build_objective
 from nearkin.recipes import resolve
+from nearkin.registry import LOSSES
 from nearkin.spec import make_spec, read_spec
 
 
@@ -45,6 +46,16 @@ def test_a_run_stopped_and_resumed_equals_one_that_was_not(tiny, tmp_path, words
     assert resumed.result["test"] == straight.result["test"]
     branches = {k.split(".")[2] for k in found if k.startswith("objective.branches")}
     assert branches == ({str(k) for k in range(words.get("model.parts", 4))} if words["loss"] != "triplet" else set())
+
+
+@pytest.mark.parametrize("name", LOSSES.names())
+def test_every_loss_can_be_its_base(name, tiny, tmp_path):
+    words = tiny | {"method": "drml", "loss": name, "epochs": 1, "train.batches_per_epoch": 2}
+    run = nearkin.train(words, runs=tmp_path)
+    assert all(torch.isfinite(value).all() for value in weights(run).values())
+    (end,) = [line for line in run.log_lines() if "epoch_end" in line]
+    assert len(end["branches"]) == 4
+    assert sum(end["branches"]) == pytest.approx(1, abs=1e-3)
 
 
 def test_every_part_of_a_run_is_trained(tiny, tmp_path):

@@ -61,6 +61,10 @@ class Objective(nn.Module):
         """Share of active terms in the last call, where the loss counts them."""
         return self.loss.active
 
+    def describe(self) -> dict[str, Any]:
+        """What the log tells of it at the end of an epoch."""
+        return {}
+
     def check_memory(self) -> None:
         """A memory beside a loss that cannot use it is an error before the first step."""
         why = None

@@ -171,6 +171,7 @@ def fit(
             entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
             if not math.isnan(spread):                              # a checkpoint may lie at the very end of an epoch
                 entry["spread"] = round(spread, 4)
+            entry.update(objective.describe())
             if memory is not None:
                 entry["memory"] = memory.describe(done.step)
             if spread < COLLAPSE:

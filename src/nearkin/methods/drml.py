@@ -53,6 +53,7 @@ class DRML(nn.Module):
         self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
         self.w_rep = w_rep
         self.w_rec = w_rec
+        self.filled: Tensor | None = None                           # share of each branch in the last call
 
     @classmethod
     def around(cls, objective: Callable[[int], Objective], model: Model, **settings: Any) -> "DRML":
@@ -71,6 +72,7 @@ class DRML(nn.Module):
         nodes, parts = self.check(embedded)
         errors = (self.decoder(nodes.detach()) - parts.detach()).square().mean(2)           # (B, K)
         branch_of = errors.argmin(1)                                                        # (B,)
+        self.filled = branch_of.bincount(minlength=len(self.branches)) / max(1, len(branch_of))     # (K,)
         value = self.w_rep * self.whole(embedded.z, labels, generator) + self.w_rec * errors.mean()
         for k, branch in enumerate(self.branches):
             own = (branch_of == k).nonzero()[:, 0]
@@ -102,6 +104,10 @@ class DRML(nn.Module):
     @property
     def active(self) -> Tensor | None:
         return self.whole.loss.active
+
+    def describe(self) -> dict[str, Any]:
+        """For the log: nothing balances the branches, so one sees here when one falls empty."""
+        return {} if self.filled is None else {"branches": [round(share, 4) for share in self.filled.tolist()]}
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The groups of all objectives, merged by name, and the decoders."""
