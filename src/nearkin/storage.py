@@ -1,14 +1,18 @@
 """Where derived data are kept, and how they get there: whole, or not at all."""
 
 import errno
+import glob
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nearkin.errors import NearkinError
+
+STALE = 24 * 3600                   # seconds
 
 
 def cache_dir() -> Path:
@@ -31,6 +35,8 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
     scratch = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_relative_to(cache_dir()):                        # nowhere else is anything ours to remove
+            _sweep(path)
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         yield scratch
         try:
@@ -42,6 +48,17 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         raise _explained(error, path, needs) from error
     finally:
         if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _sweep(path: Path) -> None:
+    """Scratch folders of processes that were killed: nobody has written in them for a day."""
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        try:
+            written = max(file.stat().st_mtime for file in (scratch, *scratch.rglob("*")))
+        except OSError:                                             # gone in the meantime
+            continue
+        if scratch.is_dir() and time.time() - written > STALE:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
