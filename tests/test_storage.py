@@ -20,9 +20,13 @@ def leave_scratch(folder, name, age):
 
 
 def test_a_failure_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError), atomic(tmp_path / "a.txt") as scratch:
-        (scratch / "a.txt").write_text("half")
-        raise RuntimeError
+    def write():
+        with atomic(tmp_path / "a.txt") as scratch:
+            (scratch / "a.txt").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write()
     assert list(tmp_path.iterdir()) == []
 
 
