@@ -251,7 +251,8 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        show.err.print("interrupted; the same command goes on from the last checkpoint", highlight=False)
+        if distributed.first():
+            show.err.print("interrupted; the same command goes on from the last checkpoint", highlight=False)
         raise typer.Exit(130) from None
 
 

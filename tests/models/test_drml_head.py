@@ -7,7 +7,9 @@ import torch
 from oracles import drml as oracle
 
 from nearkin.errors import NearkinError
+from nearkin.models import build_model
 from nearkin.models.drml import DRMLHead, PartLinear
+from nearkin.registry import BACKBONES
 
 
 def seeded(seed=0):
@@ -161,3 +163,15 @@ def test_rows_do_not_depend_on_each_other():
 def test_parts_that_do_not_divide_are_refused(width, dim, parts, words):
     with pytest.raises(NearkinError, match=words):
         DRMLHead(width, dim, parts=parts)
+
+
+@pytest.mark.parametrize("name", BACKBONES.names())
+@pytest.mark.parametrize("cut", ["none", "all"])
+def test_every_backbone_takes_it_whole_and_behind_a_cut(name, cut):
+    torch.manual_seed(0)
+    model = build_model(backbone=name, head="drml", dim=16, parts=4, cut=cut, norm="layer")
+    embedded = model(torch.randint(0, 255, (2, 3, 64, 64), dtype=torch.uint8))
+    assert embedded.z.shape == (2, 16)
+    assert embedded.extras["nodes"].shape == (2, 4, 4)
+    assert embedded.extras["parts"].shape == (2, 4, model.backbone.features // 4)
+    torch.testing.assert_close(embedded.z.mean(1), torch.zeros(2), rtol=0, atol=1e-5)      # LayerNorm, as HIST wants it
