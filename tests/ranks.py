@@ -95,6 +95,7 @@ def cases():
             for miner_name, miner in miners_for(loss):
                 yield f"{name} + {miner_name}", Objective(loss, miner), False
     for name in ("triplet", "margin", "proxy_anchor"):
+        torch.manual_seed(2)
         objectives = [build_objective(loss=(name, {}), num_classes=CLASSES, dim=d) for d in (DIM, DIM // 2, DIM // 2)]
         yield f"drml + {name}", DRML(objectives[0], objectives[1:], 4, DIM // 2).double(), True
 
@@ -158,6 +159,23 @@ def sharded(rank: int, world: int, counts: list[int]) -> dict[int, bool]:
         rows = torch.arange(count).numpy()
         found[count] = torch.equal(embed(model, source, rows, device, ranks=ranks), embed(model, source, rows, device))
     return found
+
+
+def half_norm(rank: int, world: int) -> dict[str, float]:
+    """Synchronised BatchNorm of bfloat16 maps against torch's own on the whole batch in float32; and the cumulative
+    average that momentum=None means."""
+    ranks = join(rank, world)
+    x = torch.randn(B, 4, 33, 33, generator=torch.Generator().manual_seed(0)).bfloat16() * 3 + 2
+    holder, whole = nn.Sequential(nn.BatchNorm2d(4, momentum=None)), nn.BatchNorm2d(4, momentum=None)
+    synchronise(holder, ranks)
+    for _ in range(3):
+        found, expected = holder(x[ranks.part(B)]), whole(x.float())
+    assert found.dtype == torch.bfloat16
+    return {
+        "values": float((found.float() - expected[ranks.part(B)]).abs().max()),
+        "mean": float((holder[0].running_mean - whole.running_mean).abs().max()),
+        "var": float((holder[0].running_var - whole.running_var).abs().max()),
+    }
 
 
 def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: int | None) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import pytest
 import torch
 from ranks import spawn
+from torch import nn
 
 import nearkin
-from nearkin.distributed import Ranks
+from nearkin.distributed import Ranks, SyncedBatchNorm, synchronise
 from nearkin.errors import NearkinError
 
 
@@ -24,6 +25,25 @@ def test_embedding_is_shared_out_and_the_same_to_the_bit(tmp_path):
     counts = [1, 255, 256, 700]                                     # fewer batches than processes, and more
     found = spawn("sharded", 2, tmp_path, counts)
     assert found["answers"] == [dict.fromkeys(counts, True)] * 2
+
+
+def test_batch_norm_in_half_precision_has_the_statistics_of_all_slices(tmp_path):
+    for answer in spawn("half_norm", 2, tmp_path)["answers"]:
+        assert "error" not in answer, answer["error"]
+        assert answer["values"] < 0.02                              # the digits of bfloat16
+        assert answer["mean"] < 1e-5
+        assert answer["var"] < 1e-4
+
+
+def test_only_batch_norm_that_trains_is_synchronised_and_unknown_kinds_are_refused():
+    class WithActivation(nn.BatchNorm2d):
+        pass
+
+    frozen = nn.Sequential(WithActivation(3).eval(), nn.BatchNorm2d(3).eval(), nn.BatchNorm2d(3))
+    synchronise(frozen, Ranks(0, 2))
+    assert [type(norm) for norm in frozen] == [WithActivation, nn.BatchNorm2d, SyncedBatchNorm]
+    with pytest.raises(NearkinError, match=r"WithActivation is a BatchNorm that cannot be synchronised.*freeze_bn"):
+        synchronise(nn.Sequential(WithActivation(3)), Ranks(0, 2))
 
 
 def weights(runs, run_hash):

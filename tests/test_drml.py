@@ -194,13 +194,16 @@ def test_a_base_without_parameters_leaves_the_decoders():
     assert decoder["lr_factor"] == 1.0
 
 
-def test_regularisers_act_in_every_branch():
-    f, y = batch()
+@pytest.mark.parametrize("k", range(PARTS))
+def test_regularisers_act_in_every_branch(k):
+    """All samples in branch k, no other term: only its own regulariser can make the difference."""
+    y = batch()[1]
     for name, settings in (("norm", {"nu": 0.1}), ("rho", {"p_switch": 1.0})):
-        head, plain = make("triplet")
-        _, changed = make("triplet", regularisers=[(name, settings)])
-        assert changed(head(f), y, seeded()).isfinite()
-        assert changed(head(f), y, seeded()) != plain(head(f), y, seeded())
+        _, plain = make("triplet", w_rep=0.0, w_rec=0.0)
+        _, changed = make("triplet", w_rep=0.0, w_rec=0.0, regularisers=[(name, settings)])
+        value = changed(steered(changed, [k] * len(y)), y, seeded())
+        assert value.isfinite()
+        assert value != plain(steered(plain, [k] * len(y)), y, seeded())
 
 
 def test_active_is_that_of_the_whole():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from losses.loss_cases import batch, make
+from losses.loss_cases import batch, make, miners_for
 
 import nearkin
 from nearkin.errors import NearkinError
@@ -10,7 +10,7 @@ from nearkin.losses import Loss
 from nearkin.memory import Memory
 from nearkin.objective import Objective, build_objective
 from nearkin.pairs import Pairs
-from nearkin.registry import LOSSES, MINERS
+from nearkin.registry import LOSSES
 
 TAKES = [n for n in LOSSES.names() if LOSSES[n].accepts and not LOSSES[n].needs_square]
 REFUSES = [n for n in LOSSES.names() if n not in TAKES]
@@ -23,8 +23,7 @@ def seeded():
 def objectives(name):
     """The loss alone, and with every miner that fits it."""
     loss = make(name).double()
-    fits = [m for m in MINERS.names() if MINERS[m].gives in loss.accepts and m != "semihard"]
-    return [Objective(loss), *(Objective(loss, MINERS[m]()) for m in fits)]
+    return [Objective(loss), *(Objective(loss, miner) for _, miner in miners_for(loss))]
 
 
 @pytest.mark.parametrize("name", TAKES)
@@ -64,6 +63,8 @@ def test_a_loss_without_use_for_it_says_so_when_the_run_is_built(name, tiny, tmp
     ({"loss": "npair", "loss.pairing": "class"}, "with each other"),
     ({"loss": "contrastive", "regulariser": "mixup"}, "no one label"),
     ({"loss": "contrastive", "method": "drml"}, "method drml"),
+    ({"loss": "pytorch_metric_learning.losses.NTXentLoss"}, "another library"),
+    ({"loss": "contrastive", "miner": "pytorch_metric_learning.miners.MultiSimilarityMiner"}, "another library"),
 ])  # fmt: skip
 def test_other_combinations_that_make_no_sense(words, why, tiny, tmp_path):
     with pytest.raises(NearkinError, match=rf"memory.size does not go with .*{why}"):
@@ -71,7 +72,7 @@ def test_other_combinations_that_make_no_sense(words, why, tiny, tmp_path):
 
 
 def test_a_memory_larger_than_the_machine_is_refused_with_the_sum(tiny, tmp_path):
-    with pytest.raises(NearkinError, match=r"memory.size=10+: 10+ images x 16 dimensions x 4 bytes = [\d.]+ GiB, "):
+    with pytest.raises(NearkinError, match=r"memory.size=10+: 10+ embeddings x 16 dimensions x 4 bytes = [\d.]+ GiB, "):
         nearkin.train(tiny | {"loss": "contrastive", "memory.size": 10**13}, runs=tmp_path)
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from nearkin.cli import app
+from nearkin.experiment import prepare
 from nearkin.spec import make_spec
 from nearkin.words import parse_words
 
@@ -62,6 +63,10 @@ def test_nearkin(line, here, monkeypatch):
         assert (README.parent / words[1]).exists()
         return
     if words[0] == "train":
+        if "dataset=glyphs" in words:               # as it stands, up to the first step
+            asked = prepare(make_spec(parse_words(words[1:])))
+            labels = asked.table.labels[asked.split.train]
+            asked.spec.sampler.cls(labels, asked.spec.train.batch, 0, **asked.spec.sampler.params)
         words += [*QUICK, "data.size=32", *(SMALL if "dataset=glyphs" in words else [])]
     if "RUN" in words:
         import nearkin

@@ -32,11 +32,11 @@ def one_of(*known: str, **values: str) -> None:
 
 
 def room_for(rows: int, dim: int, what: str, instead: str) -> None:
-    """`what` keeps float32 embeddings: is there memory for them?"""
+    """`what` keeps float32 embeddings: does the machine have memory for them?"""
     room = available_memory()
     if room is not None and rows * dim * 4 > room:
         raise NearkinError(
-            f"{what}: {rows} images x {dim} dimensions x 4 bytes = {rows * dim * 4 / GIB:.2f} GiB, "
+            f"{what}: {rows} embeddings x {dim} dimensions x 4 bytes = {rows * dim * 4 / GIB:.2f} GiB, "
             f"{room / GIB:.2f} GiB are available; take {instead}"
         )
 

@@ -23,6 +23,9 @@ from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from nearkin.errors import NearkinError
+from nearkin.numerics import at_least_float32
+
+SEEDS = 1 << 20                     # between the random numbers of two ranks
 
 T = TypeVar("T")
 
@@ -44,11 +47,18 @@ class Ranks:
         """How many of `count` rows each rank has: consecutive slices that differ by one at most."""
         return [count // self.world + (r < count % self.world) for r in range(self.world)]
 
+    def parts(self, count: int) -> list[slice]:
+        """The slices of all ranks."""
+        sizes = self.sizes(count)
+        return [slice(sum(sizes[:r]), sum(sizes[: r + 1])) for r in range(self.world)]
+
     def part(self, count: int) -> slice:
         """This rank's slice of `count` rows."""
-        sizes = self.sizes(count)
-        start = sum(sizes[: self.rank])
-        return slice(start, start + sizes[self.rank])
+        return self.parts(count)[self.rank]
+
+    def seed(self, seed: int) -> int:
+        """For what each rank draws by itself (dropout): far from the seeds of the others."""
+        return seed + self.rank * SEEDS
 
     def check(self, batch: int) -> None:
         if self.world > batch:
@@ -59,12 +69,9 @@ class Ranks:
 
     # -- what they tell each other -------------------------------------------------------------------------
 
-    def gather(self, x: Tensor, sizes: list[int] | None = None, *, of: int = 0) -> Tensor:
-        """The rows of all ranks in their order; backward keeps the gradient of this rank's rows. The rows are the
-        slices of `of`, unless their `sizes` are given."""
-        if self.world == 1:
-            return x
-        return _Gather.apply(x, self.rank, self.sizes(of) if sizes is None else sizes)         # (B, ...)
+    def gather(self, x: Tensor, sizes: list[int]) -> Tensor:
+        """The rows of all ranks in their order, so many of each; backward keeps the gradient of this rank's rows."""
+        return x if self.world == 1 else _Gather.apply(x, self.rank, sizes)                     # (B, ...)
 
     def share(self, make: Callable[[], T]) -> T:
         """What rank 0 makes, on every rank."""
@@ -177,30 +184,38 @@ class SyncedBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training:
             return super().forward(input)
-        axes = [0, *range(2, input.ndim)]
-        shape = (1, -1, *[1] * (input.ndim - 2))
-        count = input.numel() // input.shape[1]
-        sums = _Sum.apply(torch.cat([input.sum(axes), input.new_tensor([count])]))              # (C + 1,)
+        x = at_least_float32(input)
+        axes = [0, *range(2, x.ndim)]
+        shape = (1, -1, *[1] * (x.ndim - 2))
+        count = x.numel() // x.shape[1]
+        sums = _Sum.apply(torch.cat([x.sum(axes), x.new_tensor([count])]))                      # (C + 1,)
         total = sums[-1].detach()
         mean = sums[:-1] / total                                                                # (C,)
-        centred = input - mean.view(shape)
+        centred = x - mean.view(shape)
         variance = _Sum.apply(centred.square().sum(axes)) / total                               # (C,), after the mean:
         with torch.no_grad():                                                                   # no cancellation
-            momentum = 0.1 if self.momentum is None else self.momentum
             if self.running_mean is not None and self.running_var is not None:
+                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+                momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum  # type: ignore[arg-type]
                 self.running_mean.lerp_(mean, momentum)
                 self.running_var.lerp_(variance * total / (total - 1), momentum)                # unbiased, as torch
-                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-        normalised = centred * (variance + self.eps).rsqrt().view(shape)
-        return normalised * self.weight.view(shape) + self.bias.view(shape) if self.affine else normalised
+        out = centred * (variance + self.eps).rsqrt().view(shape)
+        if self.affine:
+            out = out * self.weight.view(shape) + self.bias.view(shape)
+        return out.to(input.dtype)
 
 
 def synchronise(module: nn.Module, ranks: Ranks) -> None:
-    """Every BatchNorm of a network, in place, sharing its parameters."""
+    """Every BatchNorm that trains, in place, sharing its parameters."""
     if ranks.world == 1:
         return
     for name, child in module.named_children():
-        if isinstance(child, _BatchNorm):
-            setattr(module, name, SyncedBatchNorm(child))
-        else:
+        if not isinstance(child, _BatchNorm):
             synchronise(child, ranks)
+        elif child.training:
+            if type(child) not in (nn.BatchNorm1d, nn.BatchNorm2d):
+                raise NearkinError(
+                    f"{type(child).__name__} is a BatchNorm that cannot be synchronised over processes: "
+                    "model.freeze_bn=true, or train with one process"
+                )
+            setattr(module, name, SyncedBatchNorm(child))

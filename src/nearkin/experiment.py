@@ -114,7 +114,7 @@ def _train(run: Run, prepared: Prepared, watch: Watch, ranks: Ranks, device: tor
     torch.use_deterministic_algorithms(True, warn_only=True)
     if spec.train.amp and device.type == "cpu" and (trap := bf16_trap()):
         raise NearkinError(f"train.amp=true: {trap}")
-    run.start(spec, data_hash=prepared.data_hash, split_hash=split.hash())
+    run.start(spec, processes=ranks.world, data_hash=prepared.data_hash, split_hash=split.hash())
     torch.manual_seed(seed_of(spec.train.seed, 0, 3))
     model = build_model(**spec.model.model_dump(exclude={"views"}))
     classes, labels = np.unique(table.labels[split.train], return_inverse=True)

@@ -38,9 +38,8 @@ def embed(
     parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float() for i in watched]
     model.train(was_training)
     own = torch.cat(parts) if parts else torch.empty(0, model.dim, device=device)               # (n, D)
-    counts = [sum(len(rows[i : i + BATCH]) for i in starts[Ranks(r, ranks.world).part(len(starts))])
-              for r in range(ranks.world)]  # fmt: skip
-    return ranks.gather(own, counts).cpu()                                                      # (N, D)
+    sizes = [sum(len(rows[i : i + BATCH]) for i in starts[part]) for part in ranks.parts(len(starts))]
+    return ranks.gather(own, sizes).cpu()                                                       # (N, D)
 
 
 class Embedder:

@@ -24,7 +24,8 @@ class Memory:
         """`warmup`: epochs in which it is only filled, because young embeddings age fast."""
         if size < 1:
             raise NearkinError(f"memory.size={size}: a memory has at least 1 row")
-        room_for(size, dim, f"memory.size={size}", "a smaller memory.size or model.dim")
+        if torch.device(device).type == "cpu":
+            room_for(size, dim, f"memory.size={size}", "a smaller memory.size or model.dim")
         self.warmup = warmup
         self.z = torch.zeros(size, dim, device=device)                          # (M, D), raw
         self.labels = torch.zeros(size, dtype=torch.long, device=device)        # (M,)

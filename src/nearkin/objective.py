@@ -70,6 +70,8 @@ class Objective(nn.Module):
         why = None
         if self.mixes:
             why = "mixup: a mixed embedding has no one label to be remembered by"
+        elif isinstance(self.loss, ForeignLoss) or isinstance(self.miner, ForeignMiner):
+            why = "a loss or miner of another library, which would take an anchor for its own positive"
         elif self.loss.needs_square:
             why = f"{type(self.loss).__name__}, which compares references with each other"
         elif not self.loss.accepts:

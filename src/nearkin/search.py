@@ -10,7 +10,6 @@ Shapes: Q queries, G gallery items, D dimensions, T = TILE.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -36,9 +35,21 @@ class Neighbours:
     similarity: Tensor                                              # (Q, k) float32
 
 
-def neighbours(query: Tensor, gallery: Tensor, k: int, **options: Any) -> Neighbours:
-    """The k nearest of all queries at once; the options are those of `search`."""
-    blocks = list(search(query, gallery, k, **options))
+def neighbours(
+    query: Tensor,
+    gallery: Tensor,
+    k: int,
+    *,
+    own: np.ndarray | Tensor | None = None,
+    metric: str = "cosine",
+    budget_mib: float = 256,
+    progress: Progress | None = None,
+) -> Neighbours:
+    """`own`: for each query its own index in the gallery, which is left out, or -1; None: no query is in the gallery.
+
+    Where queries inside and outside meet and k reaches the whole gallery, those inside end with index -1, similarity
+    -inf."""
+    blocks = list(search(query, gallery, k, own=own, metric=metric, budget_mib=budget_mib, progress=progress))
     index, similarity = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return Neighbours(torch.from_numpy(index), torch.from_numpy(similarity))
 
@@ -53,11 +64,7 @@ def search(
     budget_mib: float = 256,
     progress: Progress | None = None,
 ) -> Iterator[Block]:
-    """The k nearest, one block of queries after the other (at most T), so that the whole (Q, k) need never exist.
-
-    `own`: for each query its own index in the gallery, which is left out, or -1; None: no query is in the gallery.
-    Where queries inside and outside meet and k reaches the whole gallery, those inside end with index -1, similarity
-    -inf."""
+    """`neighbours`, one block of queries after the other (at most T), so that the whole (Q, k) need never exist."""
     tiles = Tiles(query, gallery, metric, own)
     available = len(gallery) - int(tiles.own is not None and bool((tiles.own >= 0).all()))
     if not 1 <= k <= available:

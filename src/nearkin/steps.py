@@ -47,9 +47,10 @@ def batch_loss(
     """The loss of the whole batch, its embeddings, and what is left to do after the loss's backward.
 
     x is this process's slice of the images, labels are those of the whole batch."""
+    sizes = ranks.sizes(len(labels))
     if chunk is None:
         reseed(0)
-        embedded = forward(x, mix).map(lambda t: ranks.gather(t, of=len(labels)))           # (B, ...)
+        embedded = forward(x, mix).map(lambda t: ranks.gather(t, sizes))                    # (B, ...)
         return objective(embedded, labels, generator, memory), embedded, lambda: None
 
     chunks = x.split(chunk)
@@ -60,7 +61,7 @@ def batch_loss(
             parts.append(forward(images, None))
     extras = {name: torch.cat([p.extras[name] for p in parts]) for name in parts[0].extras}
     own = Embedded(torch.cat([p.z for p in parts]), extras)                                 # (b, ...)
-    whole = own.map(lambda t: ranks.gather(t, of=len(labels)).requires_grad_())             # (B, ...), leaves
+    whole = own.map(lambda t: ranks.gather(t, sizes).requires_grad_())                      # (B, ...), leaves
 
     def second_pass() -> None:
         mine = ranks.part(len(labels))

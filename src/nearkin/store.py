@@ -1,7 +1,7 @@
 """The store: one directory a run, named by the hash of its spec.
 
     runs/<hash>/  spec.yaml          the resolved spec, data and split hashes
-                  environment.json   versions, commit, CPU, threads
+                  environment.json   versions, commit, CPU, threads, processes
                   log.jsonl          one line a step, one an epoch
                   checkpoint.pt      where to go on (gone when the run is done)
                   model.pt           the chosen weights of model and objective
@@ -67,11 +67,11 @@ class Run:
     def _head(self) -> dict[str, Any]:
         return yaml.safe_load((self.path / "spec.yaml").read_text())
 
-    def start(self, spec: RunSpec, **hashes: str) -> None:
+    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
         """What the run is, written before its first step."""
         with atomic(self.path / "spec.yaml") as scratch:
             (scratch / "spec.yaml").write_text(yaml.safe_dump({"spec": spec.tree(), **hashes}, sort_keys=False))
-        self.write_json("environment.json", environment())
+        self.write_json("environment.json", environment() | {"processes": processes})
 
     def read_json(self, name: str) -> dict[str, Any]:
         return json.loads((self.path / name).read_text())
@@ -137,7 +137,7 @@ class Run:
 class ReadOnlyRun(Run):
     """A run that another process writes: reads as usual, writes nothing."""
 
-    def start(self, spec: RunSpec, **hashes: str) -> None:
+    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
         pass
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:

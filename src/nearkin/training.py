@@ -30,7 +30,6 @@ from nearkin.settings import TrainSpec
 from nearkin.steps import batch_loss, check_chunks
 from nearkin.store import Run
 
-SEEDS = 1 << 20                     # random numbers of two processes lie this far apart
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
@@ -134,7 +133,7 @@ def fit(
                     forward, objective, batch.x.to(device, non_blocking=True), own, chunk=spec.chunk, mix=mix,
                     generator=generator, ranks=ranks,
                     memory=memory if memory is not None and epoch >= memory.warmup else None,
-                    reseed=lambda c: seed_default(seed_of(spec.seed, done.step, 1) + c + ranks.rank * SEEDS, device),
+                    reseed=lambda c: seed_default(ranks.seed(seed_of(spec.seed, done.step, 1) + c), device),
                 )  # fmt: skip
                 value = loss.item()
                 if not math.isfinite(value):

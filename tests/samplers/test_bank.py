@@ -115,7 +115,7 @@ class TestEveryBank:
         monkeypatch.setattr(bounds, "available_memory", lambda: 3 * 2**30)
         sampler = SAMPLERS[name](np.arange(2**20) % 9, 16, 0)
         sampler.reserve(768)                                        # 3 GiB exactly
-        said = r"1048576 images x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; take a smaller"
+        said = r"1048576 embeddings x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; take a smaller"
         with pytest.raises(NearkinError, match=said):
             sampler.reserve(1024)
 

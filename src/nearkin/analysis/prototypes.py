@@ -127,6 +127,11 @@ def prototypes_of(run: Run) -> Prototypes:
             "they are with loss.graph=soft or loss.distribution_loss=true"
         )
     check_finished(run)
+    if not run.result["epochs_trained"]:
+        raise NearkinError(f"run {run.hash} has train.epochs=0: nothing trained its prototypes")
+    if run.spec.method is not None:
+        method = run.spec.method.name
+        raise NearkinError(f"run {run.hash} has method={method}, which trains several sets of prototypes")
     learned = (run.load("model.pt") or {}).get("objective", {})
     if "loss.proxies" not in learned:
         raise NearkinError(f"{run.path}/model.pt holds no learned means (loss.proxies)")

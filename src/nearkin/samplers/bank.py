@@ -61,7 +61,7 @@ class BankSampler(BatchSampler):
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
         if self._bank is not None:
-            state["bank"] = self._bank
+            state["bank"] = self._bank                              # no copy: a later checkpoint has the step's update
         if self._plan is not None:
             state["plan"] = torch.from_numpy(np.stack(self._plan))  # (batches, B)
         return state
