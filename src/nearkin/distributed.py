@@ -109,7 +109,7 @@ def first() -> bool:
 
 def prefix() -> str:
     """Who is speaking, when there are several."""
-    return f"rank {os.environ['RANK']}: " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
+    return f"rank {os.environ.get('RANK', '?')}: " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
 
 
 def join(device: torch.device) -> tuple[Ranks, torch.device]:
