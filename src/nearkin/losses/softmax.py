@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.bounds import above, between
+from nearkin.errors import NearkinError
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_own
 from nearkin.pairs import Pairs, Triplets
@@ -76,7 +77,8 @@ class _MarginSoftmax(_Softmax):
         return log1p_exp(others - self.scale * self.shift(own)).mean()
 
     def shift(self, own: Tensor) -> Tensor:
-        raise NotImplementedError
+        """The cosine of the true class, with the margin."""
+        raise NearkinError(f"{type(self).__name__} does not define shift(own)")
 
 
 @LOSSES.register("cosface")
