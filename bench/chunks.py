@@ -17,10 +17,10 @@ NETWORKS = {"convnet, 32 px": ("convnet", 32), "resnet50, 64 px": ("resnet50", 6
 def measure(backbone: str, side: int, batch: int, chunk: int | None) -> None:
     import torch
 
-    from nearkin.distributed import Ranks
+    from nearkin.engine.distributed import Ranks
+    from nearkin.engine.gradient import batch_loss
+    from nearkin.engine.objective import build_objective
     from nearkin.models import build_model
-    from nearkin.objective import build_objective
-    from nearkin.steps import batch_loss
 
     torch.manual_seed(0)
     model = build_model(backbone=backbone, dim=128, freeze_bn=True)

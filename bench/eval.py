@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score
 
-from nearkin.metrics import ami
-from nearkin.retrieval import evaluate
+from nearkin.evaluation.metrics import ami
+from nearkin.evaluation.retrieval import evaluate
 
 CUB, SOP = 5_924, 60_502
 PART_1 = ("recall@1", "recall@2", "recall@4", "recall@8", "p@1", "p@10", "r_precision", "map_at_r", "map_at_c", "mrr")

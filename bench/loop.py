@@ -16,13 +16,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from nearkin.experiment import make_source, prepare
+from nearkin.config.spec import make_spec
+from nearkin.engine.loop import fit
+from nearkin.engine.objective import build_objective
+from nearkin.engine.optimise import make_optimiser
 from nearkin.models import build_model
-from nearkin.objective import build_objective
-from nearkin.optimise import make_optimiser
-from nearkin.spec import make_spec
-from nearkin.store import Run
-from nearkin.training import fit
+from nearkin.runs.experiment import make_source, prepare
+from nearkin.runs.store import Run
 
 ROUNDS = 5
 EPOCHS = 8      # the default of a run: what comes once a run (first and last weights) weighs as it does there

@@ -18,7 +18,7 @@ from pytorch_metric_learning import miners as pml_miners
 from torch import Tensor, nn
 
 from nearkin import losses, miners
-from nearkin.objective import Objective, build_objective
+from nearkin.engine.objective import Objective, build_objective
 from nearkin.pairs import Couples, Pairs, Triplets
 from nearkin.registry import LOSSES
 

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from toy_report import draw, table
 
 from nearkin import evaluate
+from nearkin.engine.objective import Objective
+from nearkin.evaluation.metrics import rho, singular_values
 from nearkin.losses import Contrastive
-from nearkin.metrics import rho, singular_values
 from nearkin.miners import All
-from nearkin.objective import Objective
 from nearkin.pairs import unit
 from nearkin.regularisers import Rho
 

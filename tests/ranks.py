@@ -10,13 +10,13 @@ import torch
 from losses.loss_cases import CASES, case_id, make, miners_for
 from torch import distributed, nn
 
-from nearkin.distributed import Ranks, SyncedBatchNorm, synchronise
-from nearkin.inference import embed
+from nearkin.engine.distributed import Ranks, SyncedBatchNorm, synchronise
+from nearkin.engine.gradient import batch_loss
+from nearkin.engine.objective import Objective, build_objective
 from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
-from nearkin.objective import Objective, build_objective
 from nearkin.pairs import Embedded
-from nearkin.steps import batch_loss
+from nearkin.runs.embed import embed
 
 B, INPUT, DIM, CLASSES = 13, 9, 8, 4        # 13: no two or three slices are equal
 
@@ -181,18 +181,18 @@ def half_norm(rank: int, world: int) -> dict[str, float]:
 def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: int | None) -> dict[str, Any]:
     """A run; at step `dies_at` the last rank ends without a word."""
     import nearkin
-    import nearkin.training
+    import nearkin.engine.loop
 
-    nearkin.training.CHECKPOINT_SECONDS = 0
+    nearkin.engine.loop.CHECKPOINT_SECONDS = 0
     if dies_at is not None and rank == world - 1:
         steps = iter(range(10**6))
-        load = nearkin.training.batch_loss
+        load = nearkin.engine.loop.batch_loss
 
         def deadly(*args, **kwargs):
             if next(steps) == dies_at:
                 os._exit(9)
             return load(*args, **kwargs)
 
-        nearkin.training.batch_loss = deadly
+        nearkin.engine.loop.batch_loss = deadly
     run = nearkin.train(words, runs=runs)
     return {"hash": run.hash, "test": run.result["test"]}

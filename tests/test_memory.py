@@ -5,10 +5,10 @@ import torch
 from losses.loss_cases import batch, make, miners_for
 
 import nearkin
+from nearkin.engine.objective import Objective, build_objective
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
 from nearkin.memory import Memory
-from nearkin.objective import Objective, build_objective
 from nearkin.pairs import Pairs
 from nearkin.registry import LOSSES
 
@@ -111,7 +111,7 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("sampler", ["balanced", "ddm"])
 def test_a_run_with_memory_and_bank_resumes_to_the_bit(sampler, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr("nearkin.training.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
     words = tiny | {"loss": "margin", "miner": "distance_weighted", "memory.size": 40, "sampler": sampler}
     straight = nearkin.train(words, runs=tmp_path / "straight")
     stopped = tmp_path / "stopped"

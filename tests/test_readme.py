@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from nearkin.cli import app
-from nearkin.experiment import prepare
-from nearkin.spec import make_spec
-from nearkin.words import parse_words
+from nearkin.cli.app import app
+from nearkin.config.parse import parse_words
+from nearkin.config.spec import make_spec
+from nearkin.runs.experiment import prepare
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README.read_text(), re.S)

@@ -6,12 +6,13 @@
     nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
 
-from nearkin import data, losses, methods, metrics, miners, models, protocols, regularisers, samplers
+from nearkin import data, losses, methods, miners, models, protocols, regularisers, samplers
+from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError
-from nearkin.experiment import train
-from nearkin.inference import load
-from nearkin.retrieval import evaluate
-from nearkin.spec import RunSpec, make_spec
+from nearkin.evaluation import metrics
+from nearkin.evaluation.retrieval import evaluate
+from nearkin.runs.embed import load
+from nearkin.runs.experiment import train
 
 __version__ = "0.1.0"
 __all__ = [

@@ -1,5 +1,5 @@
 """`python -m nearkin`."""
 
-from nearkin.cli import main
+from nearkin.cli.app import main
 
 main()

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nearkin.bounds import room_for
+from nearkin.config.bounds import room_for
 from nearkin.errors import NearkinError
 from nearkin.pairs import Pairs
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import nearkin
 from nearkin.analysis import prototypes, prototypes_of, save_prototypes, training_set
 from nearkin.analysis.figures import prototype_matrix, prototype_spread
-from nearkin.cli import app
+from nearkin.cli.app import app
 from nearkin.errors import NearkinError
-from nearkin.experiment import prepare
+from nearkin.runs.experiment import prepare
 
 
 def arrays(seed=0, c=7, d=5, n=60, noise=0.6):

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nearkin.engine.objective import build_objective
 from nearkin.losses import Loss
 from nearkin.miners import Miner
-from nearkin.objective import build_objective
 from nearkin.pairs import PairMasks
 from nearkin.registry import LOSSES, MINERS
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.spec import read_spec
+from nearkin.config.spec import read_spec
 
 STUDIES = Path(__file__).parents[2] / "studies" / "hist"
 # lr-HGNN, lr-D, τ, α, lr, epochs, weight decay, optimiser, step, frozen BatchNorm

@@ -5,7 +5,7 @@ import pytest
 import torch
 from oracles import samplers as oracles
 
-from nearkin import bounds
+from nearkin.config import bounds
 from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
 from nearkin.samplers import DDM, FRD, GC, HardNeighbours

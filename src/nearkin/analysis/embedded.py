@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearkin.errors import NearkinError
-from nearkin.experiment import make_source, prepare
-from nearkin.inference import embed, load_model, pick_device, rebuild
 from nearkin.pairs import unit
-from nearkin.store import Run
+from nearkin.runs.embed import embed, load_model, pick_device, rebuild
+from nearkin.runs.experiment import make_source, prepare
+from nearkin.runs.store import Run
 
 
 @dataclass(frozen=True)

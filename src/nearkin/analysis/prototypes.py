@@ -22,8 +22,8 @@ from scipy import stats
 from nearkin.analysis import figures
 from nearkin.analysis.embedded import check_finished, training_set
 from nearkin.errors import NearkinError
+from nearkin.runs.store import Run
 from nearkin.storage import atomic
-from nearkin.store import Run
 
 COLUMNS = ("number", "class", "images", "spread", "size", "own_cosine", "best_other_cosine", "best_other_class")
 

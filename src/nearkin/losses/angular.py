@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from nearkin.bounds import above, at_least
+from nearkin.config.bounds import above, at_least
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
 from nearkin.losses.npair import draw_couples, npair

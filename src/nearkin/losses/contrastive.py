@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from nearkin.bounds import at_least, between, one_of
+from nearkin.config.bounds import at_least, between, one_of
 from nearkin.losses.base import PairLoss
 from nearkin.numerics import sqrt0
 from nearkin.pairs import PairMasks, Pairs, Triplets

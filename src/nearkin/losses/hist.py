@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nearkin.bounds import above, at_least, one_of
+from nearkin.config.bounds import above, at_least, one_of
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, unit
 from nearkin.pairs import Pairs, Triplets

@@ -11,7 +11,7 @@ of both kinds, H⁺ of positives.
 import torch
 from torch import Tensor
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.losses.base import PairLoss
 from nearkin.numerics import soft_histogram
 from nearkin.pairs import Pairs, Triplets

@@ -14,7 +14,7 @@ multi_similarity miner keeps. Anchors without a positive or without a negative a
 
 from torch import Tensor
 
-from nearkin.bounds import above, at_least, one_of
+from nearkin.config.bounds import above, at_least, one_of
 from nearkin.losses.base import PairLoss
 from nearkin.numerics import masked_lse, mean_norm
 from nearkin.pairs import Pairs, Triplets

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nearkin.bounds import at_least, one_of
+from nearkin.config.bounds import at_least, one_of
 from nearkin.errors import NearkinError
 from nearkin.losses.base import TripletLoss, check_labels
 from nearkin.pairs import Pairs, Triplets

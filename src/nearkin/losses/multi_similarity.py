@@ -8,7 +8,7 @@ a pair left: all B without a miner (an anchor without positives still repels its
 
 from torch import Tensor
 
-from nearkin.bounds import above, between
+from nearkin.config.bounds import above, between
 from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from nearkin.bounds import at_least, one_of
+from nearkin.config.bounds import at_least, one_of
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
 from nearkin.numerics import log1p_exp, masked_lse, matmul, mean_norm

@@ -8,7 +8,7 @@ pytorch-metric-learning. Anchors without negatives are left out.
 
 from torch import Tensor
 
-from nearkin.bounds import above
+from nearkin.config.bounds import above
 from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets

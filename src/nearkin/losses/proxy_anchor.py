@@ -8,7 +8,7 @@ with C⁺ the classes of the batch. Kim et al. 2020 (CVPR): α = 32, δ = 0.1, p
 
 from torch import Tensor, nn
 
-from nearkin.bounds import above, at_least
+from nearkin.config.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, masked_lse, others_and_own
 from nearkin.pairs import Pairs, Triplets

@@ -11,7 +11,7 @@ rate under Adam with ε = 1: under an ordinary optimiser we take ProxyNCA's 50.
 
 from torch import Tensor, nn
 
-from nearkin.bounds import above
+from nearkin.config.bounds import above
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, others_and_own
 from nearkin.pairs import Pairs, Triplets

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nearkin.bounds import one_of
+from nearkin.config.bounds import one_of
 from nearkin.losses.proxy_anchor import ProxyAnchor
 from nearkin.numerics import matmul, unit
 from nearkin.pairs import Pairs, Triplets

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
 from nearkin.miners.distance_weighted import DistanceWeighted

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.losses.base import PairLoss, TripletLoss
 from nearkin.losses.contrastive import hinge_means
 from nearkin.losses.triplet import all_triplets, listed_triplets

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nearkin.bounds import above, at_least
+from nearkin.config.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, matmul, others_and_own, unit
 from nearkin.pairs import Pairs, Triplets

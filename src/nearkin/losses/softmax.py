@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nearkin.bounds import above, between
+from nearkin.config.bounds import above, between
 from nearkin.errors import NearkinError
 from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_own

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from nearkin.bounds import at_least, one_of
+from nearkin.config.bounds import at_least, one_of
 from nearkin.losses.base import TripletLoss
 from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Triplets

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from nearkin.config.spec import RunSpec
+from nearkin.engine.objective import Objective, build_objective
 from nearkin.models import Model
-from nearkin.objective import Objective, build_objective
-from nearkin.spec import RunSpec
 
 
 def build(spec: RunSpec, model: Model, *, num_classes: int) -> Any:

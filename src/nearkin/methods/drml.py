@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 from torch import Generator, Tensor, nn
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
+from nearkin.engine.objective import Objective
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
 from nearkin.models import Model
 from nearkin.models.drml import DRMLHead, PartLinear
-from nearkin.objective import Objective
 from nearkin.pairs import Embedded
 from nearkin.registry import METHODS
 

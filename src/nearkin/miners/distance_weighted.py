@@ -12,7 +12,7 @@ batch would underflow the other rows at large D.
 import torch
 from torch import Generator, Tensor
 
-from nearkin.bounds import above, between
+from nearkin.config.bounds import above, between
 from nearkin.miners.base import Miner
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS

@@ -10,7 +10,7 @@ Wang et al. 2019 (CVPR), ε = 0.1.
 import torch
 from torch import Generator
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.miners.base import Miner
 from nearkin.pairs import PairMasks, Pairs
 from nearkin.registry import MINERS

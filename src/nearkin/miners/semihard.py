@@ -11,7 +11,7 @@ takes the nearest negative beyond the positive (Psomas 2020, eq. 2.20); every=Tr
 import torch
 from torch import Generator, Tensor
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.miners.base import Miner, triplets_where
 from nearkin.pairs import Pairs, Triplets, draw_one

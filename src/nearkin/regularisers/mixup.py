@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from nearkin.bounds import above, between
+from nearkin.config.bounds import above, between
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
 

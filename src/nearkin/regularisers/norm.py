@@ -7,7 +7,7 @@
 
 from torch import Tensor
 
-from nearkin.bounds import at_least, one_of
+from nearkin.config.bounds import at_least, one_of
 from nearkin.numerics import mean_norm
 from nearkin.pairs import Pairs
 from nearkin.registry import REGULARISERS

@@ -10,7 +10,7 @@ For contrastive, triplet, margin and SNR triplet losses with a miner; their divi
 import torch
 from torch import Generator
 
-from nearkin.bounds import between
+from nearkin.config.bounds import between
 from nearkin.errors import NearkinError
 from nearkin.pairs import PairMasks, Pairs, Triplets, draw_one
 from nearkin.registry import REGULARISERS

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.bounds import room_for
+from nearkin.config.bounds import room_for
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
 from nearkin.samplers.base import BatchSampler

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.bounds import at_least
+from nearkin.config.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.samplers.bank import BankSampler
 from nearkin.samplers.classes import Classes, check_per_class

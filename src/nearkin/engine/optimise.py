@@ -1,0 +1,52 @@
+"""The optimiser of a run: parameter groups, schedules, clipping."""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from nearkin.config.settings import TrainSpec
+from nearkin.engine.objective import Objective
+from nearkin.errors import NearkinError
+from nearkin.models import Model
+
+OPTIMISERS: dict[str, Any] = {
+    "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+}  # fmt: skip
+
+
+def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch.optim.Optimizer:
+    """Groups for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
+    groups = model.trainable_groups() + [{**g, "new": True} for g in objective.parameter_groups()]
+    if unknown := set(spec.groups) - {g["name"] for g in groups}:
+        known = ", ".join(g["name"] for g in groups)
+        raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
+    base_lr = spec.lr or 0.0
+    settings = []
+    for group in groups:
+        own = spec.groups.get(group["name"])
+        lr = own.lr if own and own.lr is not None else group.get("lr", base_lr * group.get("lr_factor", 1.0))
+        settings.append({
+            "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
+            "weight_decay": own.weight_decay if own and own.weight_decay is not None else spec.weight_decay,
+            **({} if spec.optimiser == "sgd" else {"eps": own.eps if own and own.eps is not None else spec.eps}),
+            **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
+        })  # fmt: skip
+    return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
+
+
+def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:
+    """The factor on every learning rate after `epoch` epochs."""
+    if spec.schedule == "step":
+        return spec.gamma ** (int(epoch) // spec.step)
+    if spec.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * epoch / max(1, epochs)))
+    return 1.0
+
+
+def clip(spec: TrainSpec, parameters: list[nn.Parameter]) -> None:
+    if spec.clip_by == "value":
+        nn.utils.clip_grad_value_(parameters, spec.clip)  # type: ignore[arg-type]
+    else:
+        nn.utils.clip_grad_norm_(parameters, spec.clip)  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""From ranked neighbours to one value a query, block by block: the table of neighbours is never held whole."""
+
+import numpy as np
+import torch
+
+from nearkin.errors import NearkinError
+from nearkin.evaluation.inputs import Sets
+from nearkin.evaluation.metrics.base import Metric, Ranked, Sizes
+from nearkin.evaluation.search import WORST, Progress, decode, encode, search
+from nearkin.evaluation.tiles import TILE, Tiles
+
+
+def rank(
+    sets: Sets, asked: list[Metric], *, metric: str, budget_mib: float, progress: Progress | None
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Values a query (Q,) of the per-query metrics, and the numbers of the occurrence metrics."""
+    relevant, size = sets.relevant, sets.size
+    depth = _depth(sets, asked, Sizes(int(relevant.max()), int(size.max())))
+    from_hits = [m for m in asked if m.function.kind == "query" and not m.function.first]
+    from_first = [m for m in asked if m.function.kind == "query" and m.function.first]
+    values: dict[str, list[np.ndarray]] = {m.key: [] for m in from_hits}
+    first = np.zeros(len(sets.query), np.int64)                     # (Q,) rank of the first hit
+    from_counts = [m for m in asked if m.function.kind == "occurrence"]
+    counts = [np.zeros(len(sets.gallery), np.int64) for _ in from_counts]
+    found = search(
+        sets.query, sets.gallery, depth, own=sets.own, metric=metric, budget_mib=budget_mib, progress=progress
+    )
+    stop = 0
+    for index, _ in found:
+        start, stop = stop, stop + len(index)
+        rows = slice(start, stop)
+        hits = (sets.gallery_labels[index] == sets.labels[rows, None]) & (index >= 0)   # (T, K)
+        first[rows] = np.where(hits.any(1), hits.argmax(1) + 1, 0)
+        ranked = Ranked(hits, relevant[rows], size[rows], first[rows])
+        for m in from_hits:
+            values[m.key].append(m(ranked))
+        for m, count in zip(from_counts, counts, strict=True):
+            count += np.bincount(index[:, : m.k].ravel(), minlength=len(count))
+    per_query = {key: np.concatenate(parts) for key, parts in values.items()}
+    if from_first:
+        missed = np.flatnonzero((first == 0) & (relevant > 0))
+        first[missed] = np.maximum(first_hit(sets, missed, metric), depth + 1)
+        whole = Ranked(np.zeros((len(first), 0), bool), relevant, size, first)
+        per_query |= {m.key: m(whole) for m in from_first}
+    return per_query, {m.key: m.function(count) for m, count in zip(from_counts, counts, strict=True)}
+
+
+def _depth(sets: Sets, asked: list[Metric], sizes: Sizes) -> int:
+    for m in asked:
+        if m.k is not None and m.k > sets.available:
+            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {sets.available} neighbours a query")
+    return min(sets.deepest, max(m.function.depth(sizes, m.k) for m in asked))
+
+
+def first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:
+    """Rank of the first relevant item of these queries, over the whole gallery."""
+    blocks = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
+    return np.concatenate([_first_hit(sets, block, metric) for block in blocks] or [np.zeros(0, np.int64)])
+
+
+def _first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:
+    """Find the best relevant item, then count what stands before it."""
+    own = None if sets.own is None else sets.own[rows]
+    tiles = Tiles(sets.query[torch.from_numpy(rows)], sets.gallery, metric, own)
+    best = np.full(len(rows), WORST)                                # (T,) key of the best relevant item
+    for j in range(tiles.columns):
+        start = j * TILE
+        same = sets.labels[rows, None] == sets.gallery_labels[start : start + TILE]
+        query, item = same.nonzero()
+        if own is not None:
+            other = own[query] != item + start
+            query, item = query[other], item[other]
+        if len(query):
+            np.minimum.at(best, query, encode(tiles(0, j)[query, item], item + start))
+    index, similarity = decode(best)
+    rank = np.ones(len(rows), np.int64)
+    for j in range(tiles.columns):
+        s = tiles(0, j)[: len(rows)]                                # (T, T)
+        place = index - j * TILE                                    # of the best item, seen from this tile
+        # Left of the best item a tie stands before it, right of it behind.
+        bar = np.where(place >= TILE, np.nextafter(similarity, np.float32(-np.inf)), similarity)
+        rank += (s > bar[:, None]).sum(1)
+        for row in np.flatnonzero((place > 0) & (place < TILE)):
+            rank[row] += (s[row, : place[row]] == similarity[row]).sum()
+    return rank                                                     # (T,)

@@ -1,0 +1,87 @@
+"""Recipes: what the settings that a spec leaves open become.
+
+| network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
+|----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
+| from random weights  | 1e-3 | 128   | 8      | trains    | avg     | 128 | glyphs, batches of 32 x 4 |
+| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | 512 | CUB at 128 px             |
+| head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
+
+Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies take random batches (the
+codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A method brings its head, HIST its LayerNorm. A batch
+is never larger than the data.
+"""
+
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel
+
+from nearkin.config.settings import ModelSpec
+from nearkin.config.spec import RunSpec, SamplerSpec
+from nearkin.losses import Loss, ProxyLoss
+from nearkin.models.backbone import InputRecord
+from nearkin.models.timm import Timm
+from nearkin.registry import BACKBONES, hyperparameters
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+def resolve(spec: RunSpec) -> RunSpec:
+    """The same spec with nothing left open."""
+    pretrained = spec.model.weights is not None
+    head_alone = spec.model.cut == "all"
+    loss = spec.loss.cls
+    train = {
+        "lr": 3e-4 if pretrained and not head_alone else 1e-3,
+        "batch": 96 if pretrained else 128,
+        "epochs": 8,
+    }
+    model = {
+        "freeze_bn": pretrained,
+        "pool": "both" if pretrained else "avg",
+        "dim": 512 if pretrained else 128,
+        "head": spec.method.cls.head if spec.method else "linear",
+        "norm": loss.norm if isinstance(loss, type) and issubclass(loss, Loss) else "none",
+    }
+    record = record_of(spec.model)
+    geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
+    if spec.data.size is not None:  # a size of one's own scales the rest of the record along
+        geometry = {k: round(v * spec.data.size / record.size) for k, v in geometry.items()}
+    return spec.model_copy(
+        update={
+            "train": _fill(spec.train, train),
+            "model": _fill(spec.model, model),
+            "sampler": spec.sampler or SamplerSpec(name="random" if takes_classes(spec) else "balanced"),
+            "data": _fill(spec.data, geometry),
+        }
+    )
+
+
+def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
+    """A batch size that was left open shrinks to what the training images can fill."""
+    if asked.train.batch is not None or resolved.sampler is None:
+        return resolved
+    batch = min(resolved.train.batch or 0, len(labels))
+    per_class = hyperparameters(resolved.sampler.cls).get("per_class")
+    if per_class is not None:
+        k = resolved.sampler.params.get("per_class", per_class.default)
+        distinct = k * len(np.unique(labels)) if resolved.sampler.name == "balanced" else batch
+        batch = min(batch, distinct) // k * k
+    return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})
+
+
+def takes_classes(spec: RunSpec) -> bool:
+    """Does the loss compare samples with its own proxies, not with each other?"""
+    cls = spec.loss.cls
+    return isinstance(cls, type) and issubclass(cls, ProxyLoss)
+
+
+def _fill(part: Part, values: dict[str, Any]) -> Part:
+    return part.model_copy(update={k: v for k, v in values.items() if getattr(part, k) is None})
+
+
+def record_of(model: ModelSpec) -> InputRecord:
+    if model.backbone.startswith("timm/"):  # only the network itself knows
+        return Timm(model.backbone.removeprefix("timm/")).record
+    return BACKBONES[model.backbone].record
+

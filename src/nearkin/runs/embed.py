@@ -1,0 +1,128 @@
+"""From images to embeddings: batched embedding of a source, and a trained model on anyone's images."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from nearkin.config.spec import RunSpec
+from nearkin.data.images import images_from, read_image
+from nearkin.data.transforms import centre, shorter_side
+from nearkin.engine.batches import Source
+from nearkin.engine.distributed import ALONE, Ranks
+from nearkin.errors import NearkinError
+from nearkin.models import Model, build_model
+from nearkin.pairs import unit
+from nearkin.progress import track
+from nearkin.runs.store import Run, Store
+from nearkin.storage import atomic
+
+BATCH = 256
+
+
+@torch.no_grad()
+def embed(
+    model: Model, source: Source, rows: np.ndarray, device: torch.device, *, ranks: Ranks = ALONE, title: str = ""
+) -> Tensor:
+    """Raw embeddings of rows of a source, in eval mode. Processes share the work by whole batches, so that the numbers
+    are those of one process. With a `title` it shows its progress."""
+    was_training = model.training
+    model.eval()
+    forward = model if model.cut == "none" else model.back
+    starts = list(range(0, len(rows), BATCH))
+    mine = starts[ranks.part(len(starts))]
+    watched = track(mine, title, len(mine)) if title and ranks.first else mine
+    parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float() for i in watched]
+    model.train(was_training)
+    own = torch.cat(parts) if parts else torch.empty(0, model.dim, device=device)               # (n, D)
+    sizes = [sum(len(rows[i : i + BATCH]) for i in starts[part]) for part in ranks.parts(len(starts))]
+    return ranks.gather(own, sizes).cpu()                                                       # (N, D)
+
+
+class Embedder:
+    """A trained model for new images: `nearkin.load(RUN).embed(images)`."""
+
+    def __init__(self, model: Model, *, size: int, resize: int, device: torch.device):
+        self.model = model.to(device).eval()
+        self.size, self.resize, self.device = size, resize, device
+
+    @property
+    def dim(self) -> int:
+        return self.model.dim
+
+    def embed(self, images: str | Path | Iterable[str | Path | np.ndarray | Image.Image]) -> np.ndarray:
+        """L2-normalised embeddings, float32 (N, D), of paths, a folder, PIL images or uint8 RGB arrays (H, W, 3)."""
+        if isinstance(images, str | Path):
+            images = images_from(Path(images))
+        images = list(images)
+        if not images:
+            raise NearkinError("there are no images to embed")
+        starts = range(0, len(images), BATCH)
+        parts = [self._batch(images[i : i + BATCH]) for i in track(starts, "Embedding", len(starts))]
+        return unit(torch.cat(parts)).numpy()                                                   # (N, D)
+
+    @torch.no_grad()
+    def _batch(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
+        pixels = np.stack([centre(shorter_side(_pixels(image), self.resize), self.size) for image in images])
+        batch = torch.from_numpy(pixels).permute(0, 3, 1, 2)                                    # (B, 3, size, size)
+        return self.model(batch.to(self.device)).z.float().cpu()
+
+
+def embed_folder(embedder: Embedder, images: Path, output: Path) -> tuple[int, int]:
+    """Embed a folder into an .npz of `embeddings` and `paths`; gives the shape of the embeddings."""
+    if output.suffix != ".npz":
+        raise NearkinError(f"-o {output}: embeddings are written as .npz")
+    paths = images_from(images)
+    z = embedder.embed(paths)
+    with atomic(output) as scratch:
+        np.savez(scratch / output.name, embeddings=z, paths=np.array([str(p) for p in paths]))
+    return z.shape[0], z.shape[1]
+
+
+def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
+    if isinstance(image, str | Path):
+        return read_image(Path(image))
+    array = np.asarray(image.convert("RGB") if isinstance(image, Image.Image) else image)
+    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
+        raise NearkinError(f"an image is uint8 RGB of shape (H, W, 3), not {array.dtype} of shape {array.shape}")
+    return array
+
+
+def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto") -> Embedder:
+    """The chosen model of a finished run, by path, hash or the beginning of its hash."""
+    found = run if isinstance(run, Run) else Store(runs).find(str(run))
+    if not found.final:
+        raise NearkinError(f"run {found.hash} is not finished; the command that began it goes on with it")
+    spec = found.spec
+    model = rebuild(spec)
+    load_model(model, found)
+    return Embedder(model, size=spec.data.size or 0, resize=spec.data.resize or 0, device=pick_device(device))
+
+
+def rebuild(spec: RunSpec) -> Model:
+    """The network of a spec; its weights are about to be loaded, so none are read from elsewhere."""
+    settings = spec.model.model_dump(exclude={"views", "weights"})
+    return build_model(**settings)
+
+
+def load_model(model: Model, run: Run, ranks: Ranks = ALONE) -> None:
+    state = ranks.share(lambda: run.load("model.pt"))
+    try:
+        model.load_state_dict(state["model"])  # type: ignore[index]
+    except (KeyError, RuntimeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise NearkinError(f"{run.path}/model.pt does not fit the model of its spec: {reason}") from error
+
+
+def pick_device(name: str) -> torch.device:
+    """auto: the first of CUDA, Apple's GPU, the CPU that is there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(d for d, ok in there.items() if ok))
+    if not there[name]:
+        found = ", ".join(d for d, ok in there.items() if ok)
+        raise NearkinError(f"device={name} is not available here; choices: {found}")
+    return torch.device(name)

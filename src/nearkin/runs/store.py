@@ -1,0 +1,239 @@
+"""The store: one directory a run, named by the hash of its spec.
+
+    runs/<hash>/  spec.yaml          the resolved spec, data and split hashes
+                  environment.json   versions, commit, CPU, threads, processes
+                  log.jsonl          one line a step, one an epoch
+                  checkpoint.pt      where to go on (gone when the run is done)
+                  model.pt           the chosen weights of model and objective
+                  final.json         which epoch was chosen, by which rule: after it the test labels open
+                  embeddings.npz     test embeddings, labels, rows of the table
+                  per_query.parquet  every metric for every query
+                  result.json        the result; a run with it is done
+
+Every file but the log is written whole or not at all. One lock a directory: two processes cannot train the
+same run.
+"""
+
+import fcntl
+import json
+import os
+import pickle
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from nearkin.config.spec import RunSpec, make_spec
+from nearkin.errors import NearkinError, choices
+from nearkin.storage import atomic
+
+
+class Run:
+    def __init__(self, path: Path):
+        self.path = Path(path)
+
+    @property
+    def hash(self) -> str:
+        return self.path.name
+
+    @property
+    def done(self) -> bool:
+        return (self.path / "result.json").exists()
+
+    @property
+    def begun(self) -> bool:
+        """Is there a checkpoint to go on from?"""
+        return (self.path / "checkpoint.pt").exists()
+
+    @property
+    def final(self) -> bool:
+        return (self.path / "final.json").exists()
+
+    @property
+    def spec(self) -> RunSpec:
+        return make_spec(self._head()["spec"])
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return self.read_json("result.json")
+
+    def _head(self) -> dict[str, Any]:
+        return yaml.safe_load((self.path / "spec.yaml").read_text())
+
+    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
+        """What the run is, written before its first step."""
+        with atomic(self.path / "spec.yaml") as scratch:
+            (scratch / "spec.yaml").write_text(yaml.safe_dump({"spec": spec.tree(), **hashes}, sort_keys=False))
+        self.write_json("environment.json", environment() | {"processes": processes})
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        return json.loads((self.path / name).read_text())
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        with atomic(self.path / name) as scratch:
+            (scratch / name).write_text(json.dumps(content, indent=1) + "\n")
+
+    def save(self, name: str, state: dict[str, Any]) -> None:
+        with atomic(self.path / name) as scratch, open(scratch / name, "wb") as file:
+            try:
+                torch.save(state, file)
+            except RuntimeError as error:           # on a full disk torch hides the cause behind an error of its own
+                raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """A state, or None when there is none; never unpickles code."""
+        path = self.path / name
+        if not path.exists():
+            return None
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, pickle.UnpicklingError, OSError, ValueError) as error:
+            raise NearkinError(
+                f"{path} is damaged or not a checkpoint ({type(error).__name__}); "
+                f"`nearkin runs rm {self.hash}` and train again"
+            ) from error
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Held while training; freed by the system when the process dies, however it dies."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / "lock", "a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise NearkinError(f"run {self.hash} is being trained by process {file.read().strip()}") from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    # -- the log -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def log(self, size: int) -> Iterator["Log"]:
+        """The log, cut back to the `size` that the checkpoint knows of."""
+        path = self.path / "log.jsonl"
+        path.touch()
+        os.truncate(path, min(size, path.stat().st_size))
+        with open(path, "a") as file:
+            yield Log(file)
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        path = self.path / "log.jsonl"
+        if not path.exists():
+            return []
+        whole = [line for line in path.read_text().splitlines() if line.endswith("}")]  # a kill may cut the last
+        return [json.loads(line) for line in whole]
+
+
+class ReadOnlyRun(Run):
+    """A run that another process writes: reads as usual, writes nothing."""
+
+    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
+        pass
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        pass
+
+    def save(self, name: str, state: dict[str, Any]) -> None:
+        pass
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def log(self, size: int) -> Iterator["Log"]:
+        with open(os.devnull, "w") as file:
+            yield Log(file)
+
+
+class Log:
+    def __init__(self, file: Any):
+        self._file = file
+
+    def write(self, **entry: Any) -> None:
+        self._file.write(json.dumps(entry) + "\n")
+
+    def size(self) -> int:
+        """Bytes on disk so far; part of a checkpoint."""
+        self._file.flush()
+        return self._file.tell()
+
+
+class Store:
+    def __init__(self, root: Path | str = "runs"):
+        self.root = Path(root)
+
+    def run(self, run_hash: str, *, writes: bool = True) -> Run:
+        return (Run if writes else ReadOnlyRun)(self.root / run_hash)
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        if not self.root.is_dir():
+            return []
+        found = [Run(p) for p in self.root.iterdir() if (p / "spec.yaml").exists()]
+        return sorted(found, key=lambda run: (run.path / "spec.yaml").stat().st_mtime)
+
+    def find(self, name: str) -> Run:
+        """A run by its path, its hash or the beginning of its hash."""
+        if (Path(name) / "spec.yaml").exists():
+            return Run(Path(name))
+        matches = [run for run in self.runs() if run.hash.startswith(name)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            found = ", ".join(run.hash for run in matches)
+            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {found}")
+        raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
+
+    def remove(self, run: Run) -> None:
+        with run.lock():
+            shutil.rmtree(run.path)
+
+
+def environment() -> dict[str, Any]:
+    packages = ("nearkin", "torch", "numpy", "scikit-learn", "pillow", "matplotlib")
+    return {
+        "python": platform.python_version(),
+        "versions": {p: _version(p) for p in packages},
+        "commit": _commit(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the code that runs, when it runs from a checkout; `+` when the tree was changed."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

@@ -1,0 +1,103 @@
+"""Splits: disjoint classes, the official halves, and the lock on the test labels (contract 7)."""
+
+import numpy as np
+import pytest
+
+from nearkin.data import Table
+from nearkin.errors import NearkinError
+from nearkin.protocols.split import FixedVal, Standard, Within
+
+
+def make_table(classes=20, per_class=7, split=None):
+    labels = np.repeat(np.arange(classes), per_class)
+    images = np.zeros((len(labels), 2, 2, 3), np.uint8)
+    columns = {} if split is None else {"split": np.array([split(c) for c in labels])}
+    return Table(labels=labels, classes=tuple(f"c{c}" for c in range(classes)), images=images, columns=columns)
+
+
+class Run:
+    def __init__(self, final):
+        self.final = final
+
+
+@pytest.mark.parametrize("protocol", [Standard(), FixedVal(), FixedVal(seed=3, share=0.3)], ids="abc")
+@pytest.mark.parametrize("split", [None, lambda c: "train" if c < 11 else "test"])
+def test_classes_are_disjoint_and_all_images_used(protocol, split):
+    table = make_table(split=split)
+    parts = protocol.split(table)
+    sides = [set(table.labels[parts.train]), set(table.labels[parts.val]), set(table.labels[parts.test.images])]
+    assert not sides[0] & sides[1]
+    assert not sides[0] & sides[2]
+    assert not sides[1] & sides[2]
+    together = np.concatenate([parts.train, parts.val, parts.test.images])
+    assert sorted(together) == list(range(len(table)))
+    if split is not None:
+        assert sides[2] == set(range(11, 20))
+
+
+def test_fixed_val_holds_out_the_share_but_at_least_two():
+    table = make_table(100)
+    assert len(np.unique(table.labels[FixedVal().split(table).val])) == 5
+    assert len(np.unique(table.labels[FixedVal().split(make_table(10)).val])) == 2
+
+
+def test_the_seed_draws_the_split_and_the_hash_tells():
+    table = make_table()
+    assert FixedVal(seed=1).split(table).hash() == FixedVal(seed=1).split(table).hash()
+    assert FixedVal(seed=1).split(table).hash() != FixedVal(seed=2).split(table).hash()
+    assert FixedVal().split(table).hash() != Standard().split(table).hash()
+
+
+def test_given_validation_classes_are_taken():
+    table = make_table(split=lambda c: "train" if c < 8 else "val" if c < 11 else "test")
+    assert set(table.labels[FixedVal().split(table).val]) == {8, 9, 10}
+    assert set(table.labels[Standard().split(table).train]) == set(range(11))
+
+
+def test_query_and_gallery_stay_apart():
+    labels = np.repeat(np.arange(10), 4)
+    split = np.where(labels < 5, "train", np.where(np.arange(40) % 2, "query", "gallery"))
+    table = Table(labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8),
+                  columns={"split": split})  # fmt: skip
+    test = Standard().split(table).test
+    assert (split[test.query] == "query").all()
+    assert (split[test.gallery] == "gallery").all()
+
+
+def test_within_splits_the_images_of_each_class():
+    table = make_table(3, 10)
+    parts = Within().split(table)
+    for rows in (parts.train, parts.val, parts.test.images):
+        assert set(table.labels[rows]) == {0, 1, 2}
+    assert len(set(parts.train) | set(parts.val) | set(parts.test.images)) == 30
+    assert len(parts.train) + len(parts.val) + len(parts.test.images) == 30
+
+
+def test_test_labels_are_locked_until_the_run_is_final():
+    table = make_table()
+    test = Standard().split(table).test
+    with pytest.raises(NearkinError, match="locked until the run is final"):
+        test.open(Run(final=False))
+    assert (test.open(Run(final=True)) == table.labels[test.images]).all()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "table", "said"),
+    [
+        (FixedVal(), make_table(7), "7 classes are too few.*protocol=within"),
+        (Standard(), make_table(split=lambda c: "trian"), "split 'trian' is unknown"),
+        (Within(), make_table(3, 4), "at least one class of 6 images"),
+        (FixedVal(), make_table(split=lambda c: "train" if c < 3 else "test"), "too few to hold out"),
+    ],
+)
+def test_bad_tables_are_refused(protocol, table, said):
+    with pytest.raises(NearkinError, match=said):
+        protocol.split(table)
+
+
+def test_a_class_on_both_sides_is_refused():
+    table = make_table()
+    mixed = np.array(["train", "test"] * (len(table) // 2))
+    table.columns["split"] = mixed
+    with pytest.raises(NearkinError, match="stand in train and in test"):
+        Standard().split(table)
