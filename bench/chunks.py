@@ -17,7 +17,6 @@ NETWORKS = {"convnet, 32 px": ("convnet", 32), "resnet50, 64 px": ("resnet50", 6
 def measure(backbone: str, side: int, batch: int, chunk: int | None) -> None:
     import torch
 
-    from nearkin.engine.distributed import Ranks
     from nearkin.engine.gradient import batch_loss
     from nearkin.engine.objective import build_objective
     from nearkin.models import build_model
@@ -30,7 +29,7 @@ def measure(backbone: str, side: int, batch: int, chunk: int | None) -> None:
     def step(images: torch.Tensor, labels: torch.Tensor, chunk: int | None) -> None:
         loss, _, finish = batch_loss(
             model, objective, images, labels, chunk=chunk, mix=None, generator=torch.Generator(), memory=None,
-            ranks=Ranks(), reseed=lambda c: None,
+            reseed=lambda c: None,
         )  # fmt: skip
         loss.backward()
         finish()

@@ -21,7 +21,7 @@ from nearkin.engine.loop import fit
 from nearkin.engine.objective import build_objective
 from nearkin.engine.optimise import make_optimiser
 from nearkin.models import build_model
-from nearkin.runs.experiment import make_source, prepare
+from nearkin.runs.prepare import make_source, prepare
 from nearkin.runs.store import Run
 
 ROUNDS = 5

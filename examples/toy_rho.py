@@ -28,7 +28,7 @@ from nearkin.engine.objective import Objective
 from nearkin.evaluation.metrics import rho, singular_values
 from nearkin.losses import Contrastive
 from nearkin.miners import All
-from nearkin.pairs import unit
+from nearkin.numerics import unit
 from nearkin.regularisers import Rho
 
 POINTS = 15         # of each line, drawn without replacement from 100 equispaced ones

@@ -10,13 +10,13 @@ import torch
 from losses.loss_cases import CASES, case_id, make, miners_for
 from torch import distributed, nn
 
-from nearkin.engine.distributed import Ranks, SyncedBatchNorm, synchronise
+from nearkin.engine.distributed import Ranks, SyncedBatchNorm, acting_as, synchronise
+from nearkin.engine.embed import embed
 from nearkin.engine.gradient import batch_loss
 from nearkin.engine.objective import Objective, build_objective
 from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
-from nearkin.runs.embed import embed
 
 B, INPUT, DIM, CLASSES = 13, 9, 8, 4        # 13: no two or three slices are equal
 
@@ -46,6 +46,8 @@ def _work(job: str, rank: int, world: int, port: int, folder: Path, arguments: t
         answer = globals()[job](rank, world, *arguments)
     except Exception:
         answer = {"error": traceback.format_exc()}
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
     torch.save(answer, folder / f"{job}{rank}.pt")
 
 
@@ -73,10 +75,11 @@ class Net(nn.Module):
 
 def gradients(net, objective, ranks, x, labels, chunk=None, memory=None):
     """Loss, and gradients of network and objective, as the training loop makes them."""
-    loss, _, finish = batch_loss(
-        net, objective, x[ranks.part(len(x))], labels, chunk=chunk, mix=None, memory=memory, ranks=ranks,
-        generator=torch.Generator().manual_seed(3), reseed=lambda c: torch.manual_seed(100 + c),
-    )  # fmt: skip
+    with acting_as(ranks):
+        loss, _, finish = batch_loss(
+            net, objective, x[ranks.mine(len(x))], labels, chunk=chunk, mix=None, memory=memory,
+            generator=torch.Generator().manual_seed(3), reseed=lambda c: torch.manual_seed(100 + c),
+        )  # fmt: skip
     parameters = [*net.parameters(), *objective.parameters()]
     for parameter in parameters:
         parameter.grad = None
@@ -113,7 +116,8 @@ def every_gradient(rank: int, world: int) -> dict[str, float]:
             net = Net(norm=norm, drml=drml).double()
             torch.manual_seed(1)
             slice_net = Net(norm=norm, drml=drml).double()
-            synchronise(slice_net, ranks)
+            with acting_as(ranks):
+                synchronise(slice_net)
             assert isinstance(slice_net.norm, SyncedBatchNorm if norm else nn.Identity)
             whole = gradients(net, objective, Ranks(), x, labels)
             sliced = gradients(slice_net, objective, ranks, x, labels, chunk)
@@ -157,7 +161,9 @@ def sharded(rank: int, world: int, counts: list[int]) -> dict[int, bool]:
     source = Rows(torch.randn(max(counts), INPUT, generator=torch.Generator().manual_seed(0)))
     for count in counts:
         rows = torch.arange(count).numpy()
-        found[count] = torch.equal(embed(model, source, rows, device, ranks=ranks), embed(model, source, rows, device))
+        with acting_as(ranks):
+            shared = embed(model, source, rows, device)
+        found[count] = torch.equal(shared, embed(model, source, rows, device))
     return found
 
 
@@ -167,12 +173,13 @@ def half_norm(rank: int, world: int) -> dict[str, float]:
     ranks = join(rank, world)
     x = torch.randn(B, 4, 33, 33, generator=torch.Generator().manual_seed(0)).bfloat16() * 3 + 2
     holder, whole = nn.Sequential(nn.BatchNorm2d(4, momentum=None)), nn.BatchNorm2d(4, momentum=None)
-    synchronise(holder, ranks)
+    with acting_as(ranks):
+        synchronise(holder)
     for _ in range(3):
-        found, expected = holder(x[ranks.part(B)]), whole(x.float())
+        found, expected = holder(x[ranks.mine(B)]), whole(x.float())
     assert found.dtype == torch.bfloat16
     return {
-        "values": float((found.float() - expected[ranks.part(B)]).abs().max()),
+        "values": float((found.float() - expected[ranks.mine(B)]).abs().max()),
         "mean": float((holder[0].running_mean - whole.running_mean).abs().max()),
         "var": float((holder[0].running_var - whole.running_var).abs().max()),
     }

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from nearkin.cli.app import app
 from nearkin.config.parse import parse_words
 from nearkin.config.spec import make_spec
-from nearkin.runs.experiment import prepare
+from nearkin.runs.prepare import prepare
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README.read_text(), re.S)

@@ -6,16 +6,16 @@
     nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
 
-from nearkin import data, losses, methods, miners, models, protocols, regularisers, samplers
+from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError
 from nearkin.evaluation import metrics
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.runs.embed import load
-from nearkin.runs.experiment import train
+from nearkin.runs.fit import train
 
 __version__ = "0.1.0"
 __all__ = [
-    "NearkinError", "RunSpec", "data", "evaluate", "load", "losses", "make_spec", "methods", "metrics", "miners",
-    "models", "protocols", "regularisers", "samplers", "train",
+    "NearkinError", "RunSpec", "analysis", "data", "evaluate", "load", "losses", "make_spec", "methods", "metrics",
+    "miners", "models", "protocols", "regularisers", "samplers", "train",
 ]  # fmt: skip

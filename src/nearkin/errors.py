@@ -1,7 +1,8 @@
 """The one exception that a user is meant to read, and the words it is made of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 
 class NearkinError(ValueError):
@@ -14,3 +15,9 @@ def choices(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{hint}choices: {', '.join(known) or 'none'}"
+
+
+def some(items: Sequence[Any], shown: int = 5) -> str:
+    """'a, b, c, d, e and 3 more': the first few of a list, for a message."""
+    rest = len(items) - shown
+    return ", ".join(str(item) for item in items[:shown]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -1,14 +1,4 @@
-"""Name -> class. One registry a kind of part; users add their own with the same decorator.
-
-    from nearkin.registry import LOSSES
-
-    @LOSSES.register("my_loss")
-    class MyLoss(PairLoss): ...
-
-A name with a dot is an import path (`my_package.losses.MyLoss`), so that a spec can name a class that was
-never registered. Convention for every registered class: the keyword-only parameters of `__init__` are its
-hyper-parameters (they may stand in a spec); positional ones are handed over by nearkin (`num_classes`, ...).
-"""
+"""Name -> class. One registry for each kind of part."""
 
 import importlib
 import inspect
@@ -21,9 +11,25 @@ from nearkin.errors import NearkinError, choices
 
 
 class Registry:
+    """Name -> class, for one kind of part. Users add their own with the same decorator:
+
+        from nearkin.registry import LOSSES
+
+        @LOSSES.register("my_loss")
+        class MyLoss(PairLoss): ...
+
+    A name with a dot is an import path (`my_package.losses.MyLoss`), so that a spec can name a class that was never
+    registered. Convention for every registered class: the keyword-only parameters of `__init__` are its
+    hyper-parameters (they may stand in a spec); positional ones are handed over by nearkin (`num_classes`, ...).
+
+    Parameters:
+        kind: what messages call it: "loss", "miner", ...
+    """
+
     def __init__(self, kind: str):
         self.kind = kind
         self._classes: dict[str, type] = {}
+        self._families: dict[str, Callable[[str], Any]] = {}
 
     def register(self, name: str, *, version: int = 1) -> Callable[[type], type]:
         """Class decorator. Raise `version` when the same settings begin to mean another result: old runs of
@@ -41,9 +47,21 @@ class Registry:
 
         return add
 
+    def family(self, prefix: str) -> Callable[[Callable[[str], Any]], Callable[[str], Any]]:
+        """Function decorator: `prefix/NAME` stands for what the function makes of NAME."""
+
+        def add(function: Callable[[str], Any]) -> Callable[[str], Any]:
+            self._families[prefix] = function
+            return function
+
+        return add
+
     def __getitem__(self, name: str) -> Any:
         if name in self._classes:
             return self._classes[name]
+        prefix, slash, member = name.partition("/")
+        if slash and prefix in self._families:
+            return self._families[prefix](member)
         if "." in name:
             return self._import(name)
         raise NearkinError(f"unknown {self.kind} {name!r}: {choices(name, self._classes)}")
@@ -59,6 +77,7 @@ class Registry:
             raise NearkinError(f"{self.kind} {path!r} cannot be imported: {error}") from error
 
     def names(self) -> list[str]:
+        """All registered names, sorted."""
         return sorted(self._classes)
 
     def __contains__(self, name: object) -> bool:
@@ -80,3 +99,5 @@ BACKBONES = Registry("backbone")
 DATASETS = Registry("data set")
 PROTOCOLS = Registry("protocol")
 METRICS = Registry("metric")
+HEADS = Registry("head")
+ANALYSES = Registry("analysis")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
+
 from nearkin.errors import NearkinError
 
 STALE = 24 * 3600                   # seconds
@@ -49,6 +51,21 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of `path` (a file beside it): another process that wants the same thing made waits here."""
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise _explained(error, path, None) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _sweep(path: Path) -> None:

@@ -10,11 +10,11 @@ from oracles.prototypes import prototypes as oracle
 from typer.testing import CliRunner
 
 import nearkin
-from nearkin.analysis import prototypes, prototypes_of, save_prototypes, training_set
+from nearkin.analysis import prototypes, prototypes_of, training_set
 from nearkin.analysis.figures import prototype_matrix, prototype_spread
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
-from nearkin.runs.experiment import prepare
+from nearkin.runs.prepare import prepare
 
 
 def arrays(seed=0, c=7, d=5, n=60, noise=0.6):
@@ -79,7 +79,7 @@ def test_means_and_classes_must_match(means, labels):
 
 def test_files_and_figures_hold_the_numbers(tmp_path):
     found = prototypes(*arrays(), tuple("abcdefg"))
-    files = save_prototypes(found, tmp_path / "new")
+    files = found.save(tmp_path / "new")
     assert {f.name for f in (tmp_path / "new").iterdir()} == {f.name for f in files}
     assert json.loads((tmp_path / "new" / "prototypes.json").read_text()) == found.summary
     np.testing.assert_allclose(np.load(tmp_path / "new" / "prototypes_matrix.npy"), found.cosine, rtol=1e-6)

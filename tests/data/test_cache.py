@@ -2,6 +2,7 @@ import errno
 import io
 import multiprocessing
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,13 @@ def table(tmp_path, picture):
 
 
 def left_behind(folder):
-    return [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "hashes"]
+    """All but the remembered hashes and the lock files, which stay so that nobody locks a file already removed."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if path.parent.name != "hashes" and path.suffix != ".lock"]
+
+
+def caches(folder):
+    return [path for path in (folder / "decoded").iterdir() if path.suffix != ".lock"]
 
 
 def test_where(monkeypatch):
@@ -189,14 +196,14 @@ def test_a_full_disk_leaves_nothing(table, cache_folder, monkeypatch, when):
         decoded(table, resize=16)
     assert "\n" not in str(error.value)
     assert left_behind(cache_folder) == []
-    assert list((cache_folder / "decoded").iterdir()) == []
+    assert caches(cache_folder) == []
 
 
 def test_ctrl_c_leaves_nothing(table, cache_folder, monkeypatch):
     monkeypatch.setattr("nearkin.data.cache.np.savez", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         decoded(table, resize=16)
-    assert list((cache_folder / "decoded").iterdir()) == []
+    assert caches(cache_folder) == []
     monkeypatch.undo()
     monkeypatch.setenv("NEARKIN_CACHE", str(cache_folder))
     assert len(decoded(table, resize=16)) == 6
@@ -209,15 +216,47 @@ def test_a_cache_that_cannot_be_written(table, tmp_path, monkeypatch):
         decoded(table, resize=16)
 
 
-def _pixels(root):
-    return np.array(decoded(load_table("folder", root), resize=16).pixels)
+def _decode_at_once(root, barrier, results):
+    """In a process of its own: how many images it decoded, and the pixels that it got."""
+    calls = []
+
+    def slow(path):
+        calls.append(path)                                  # threads decode: append is atomic
+        time.sleep(0.02)                                    # so that the other process comes meanwhile
+        return read_image(path)
+
+    cache.read_image = slow
+    table = load_table("folder", root)
+    data_hash(table)                                        # remembered: both come to the decoding at once
+    barrier.wait(60)
+    pixels = decoded(table, resize=16).pixels.tobytes()
+    results.put((len(calls), pixels))
 
 
-def test_two_processes_at_once(table, cache_folder):
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        one, two = pool.map(_pixels, [table.root, table.root])
-    assert (one == two).all()
-    assert len(list((cache_folder / "decoded").iterdir())) == 1
+def test_of_two_processes_at_once_one_decodes_and_the_other_waits(tmp_path, picture, cache_folder):
+    for i in range(20):
+        picture(tmp_path / "pictures" / f"class{i % 4}" / f"{i}.png", seed=i)
+    spawn = multiprocessing.get_context("spawn")
+    barrier, results = spawn.Barrier(2), spawn.Queue()
+    arguments = (tmp_path / "pictures", barrier, results)
+    processes = [spawn.Process(target=_decode_at_once, args=arguments, daemon=True) for _ in range(2)]
+    for process in processes:
+        process.start()
+    (first, one), (second, two) = (results.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join(60)
+    assert sorted([first, second]) == [0, 20]
+    assert one == two
+    assert len(one) == decoded(load_table("folder", tmp_path / "pictures"), resize=16).pixels.nbytes > 0
+    assert len(caches(cache_folder)) == 1
+
+
+def test_after_a_process_that_failed_the_next_one_decodes(table, monkeypatch):
+    monkeypatch.setattr(cache, "read_image", lambda path: (_ for _ in ()).throw(RuntimeError))
+    with pytest.raises(RuntimeError):
+        decoded(table, resize=16)
+    monkeypatch.setattr(cache, "read_image", read_image)
+    assert len(decoded(table, resize=16)) == 6              # the lock is free
 
 
 def test_arrays_bypass_the_file(cache_folder):

@@ -6,7 +6,7 @@ from ranks import spawn
 from torch import nn
 
 import nearkin
-from nearkin.engine.distributed import Ranks, SyncedBatchNorm, synchronise
+from nearkin.engine.distributed import Ranks, SyncedBatchNorm, acting_as, synchronise
 from nearkin.errors import NearkinError
 
 
@@ -40,10 +40,12 @@ def test_only_batch_norm_that_trains_is_synchronised_and_unknown_kinds_are_refus
         pass
 
     frozen = nn.Sequential(WithActivation(3).eval(), nn.BatchNorm2d(3).eval(), nn.BatchNorm2d(3))
-    synchronise(frozen, Ranks(0, 2))
+    with acting_as(Ranks(0, 2)):
+        synchronise(frozen)
     assert [type(norm) for norm in frozen] == [WithActivation, nn.BatchNorm2d, SyncedBatchNorm]
-    with pytest.raises(NearkinError, match=r"WithActivation is a BatchNorm that cannot be synchronised.*freeze_bn"):
-        synchronise(nn.Sequential(WithActivation(3)), Ranks(0, 2))
+    said = r"WithActivation is a BatchNorm that cannot be synchronised.*freeze_bn"
+    with acting_as(Ranks(0, 2)), pytest.raises(NearkinError, match=said):
+        synchronise(nn.Sequential(WithActivation(3)))
 
 
 def weights(runs, run_hash):
@@ -77,7 +79,7 @@ def test_a_run_of_two_processes_is_that_of_one_also_when_one_dies(tiny, tmp_path
 @pytest.mark.parametrize("world", [1, 2, 3, 7])
 @pytest.mark.parametrize("count", [1, 5, 7, 21])
 def test_slices_are_the_whole_in_order(world, count):
-    slices = [list(range(count))[Ranks(r, world).part(count)] for r in range(world)]
+    slices = [list(range(count))[Ranks(r, world).mine(count)] for r in range(world)]
     assert [row for part in slices for row in part] == list(range(count))
     assert max(map(len, slices)) - min(map(len, slices)) <= 1
     assert [len(s) for s in slices] == Ranks(0, world).sizes(count)

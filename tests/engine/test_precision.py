@@ -28,6 +28,6 @@ def test_the_cure_is_named_when_it_helps(monkeypatch):
 def test_mixed_precision_is_refused_where_it_kills(tiny, tmp_path, monkeypatch):
     import nearkin
 
-    monkeypatch.setattr("nearkin.runs.experiment.bf16_trap", lambda: "a bf16 product kills the process on this CPU")
+    monkeypatch.setattr("nearkin.runs.fit.bf16_trap", lambda: "a bf16 product kills the process on this CPU")
     with pytest.raises(NearkinError, match=r"train.amp=true: a bf16 product kills"):
         nearkin.train(tiny | {"train.amp": True, "train.device": "cpu"}, runs=tmp_path)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from nearkin.cli.tables import evaluation_table as render
 from nearkin.errors import NearkinError
-from nearkin.evaluation.render import progress_bar, render
 from nearkin.evaluation.retrieval import bootstrap_over_classes, evaluate
+from nearkin.progress import bar as progress_bar
 
 
 def data(n=60, dim=8, classes=6):

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import save_file
 
 from nearkin.errors import NearkinError
+from nearkin.evaluation.per_query import write_per_query
 from nearkin.evaluation.readers import evaluate_files, read, read_set
-from nearkin.evaluation.render import write_per_query
 from nearkin.evaluation.retrieval import evaluate
 
 

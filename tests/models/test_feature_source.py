@@ -199,5 +199,5 @@ def test_features_beyond_half_precision_are_an_error(tmp_path, model):
 
 def test_a_cache_that_cannot_be_written(tmp_path, model):
     (tmp_path / "file").write_text("")
-    with pytest.raises(NearkinError, match="NEARKIN_CACHE"):
+    with pytest.raises(NearkinError, match="cannot write"):
         source(CountingPixels(), model, tmp_path / "file")

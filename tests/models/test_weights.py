@@ -53,7 +53,7 @@ def test_mismatch_names_the_keys(tmp_path, state):
     torch.save(state, tmp_path / "other.pth")
     message = failure(tmp_path / "other.pth")
     assert "1 missing (block2.0.weight)" in message
-    assert "5 unexpected (stranger0, stranger1, stranger2, ...)" in message
+    assert "5 unexpected (stranger0, stranger1, stranger2 and 2 more)" in message
     assert "1 of another shape (block1.0.weight (7, 3, 3, 3) for (32, 3, 3, 3))" in message
     assert "convnet" in message
 

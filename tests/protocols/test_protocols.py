@@ -5,7 +5,7 @@ import pytest
 
 from nearkin.data import Table
 from nearkin.errors import NearkinError
-from nearkin.protocols.split import FixedVal, Standard, Within
+from nearkin.protocols import FixedVal, Standard, Within
 
 
 def make_table(classes=20, per_class=7, split=None):

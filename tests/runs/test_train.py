@@ -21,7 +21,7 @@ from nearkin.engine.optimise import make_optimiser, schedule
 from nearkin.errors import NearkinError
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
-from nearkin.runs.experiment import prepare
+from nearkin.runs.prepare import prepare
 from nearkin.runs.store import Run
 
 

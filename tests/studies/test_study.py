@@ -8,7 +8,9 @@ import yaml
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
-from nearkin.studies.grid import jobs_of, read_study, rows_of, run_jobs, write_csv
+from nearkin.studies.grid import read_study
+from nearkin.studies.runner import jobs_of, run_jobs
+from nearkin.studies.summary import rows_of, write_csv
 
 
 def write(tmp_path, tiny, **content):

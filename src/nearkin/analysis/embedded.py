@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearkin.engine.device import pick_device
+from nearkin.engine.embed import embed
 from nearkin.errors import NearkinError
-from nearkin.pairs import unit
-from nearkin.runs.embed import embed, load_model, pick_device, rebuild
-from nearkin.runs.experiment import make_source, prepare
+from nearkin.numerics import unit
+from nearkin.runs.embed import load_model, rebuild
+from nearkin.runs.prepare import make_source, prepare
 from nearkin.runs.store import Run
 
 
@@ -21,8 +23,9 @@ class TrainingSet:
 
 
 def check_finished(run: Run) -> None:
+    """Refuse a run that is not finished."""
     if not run.done:
-        raise NearkinError(f"run {run.hash} is not finished; the command that began it goes on with it")
+        raise NearkinError(f"run {run.hash} is not finished; start the same training again to finish it")
 
 
 def training_set(run: Run, *, device: str = "auto") -> TrainingSet:

@@ -38,6 +38,7 @@ def prototype_matrix(cosine: np.ndarray, summary: dict[str, Any]) -> Figure:
 
 
 def prototype_spread(spread: np.ndarray, size: np.ndarray, summary: dict[str, Any]) -> Figure:
+    """One point per class: its spread, and the width of its learned distribution."""
     figure, axes = canvas(7.5)
     axes.scatter(spread, size, s=45, alpha=0.75, edgecolors="white", linewidths=0.6)
     if summary["undefined"]:

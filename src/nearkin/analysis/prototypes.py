@@ -1,43 +1,61 @@
-"""Do the distributions that HIST learns describe its classes? Lim et al. 2022, figure 2.
-
-    cosine_ce = cos(μ_c, mean_{i∈e} x_i)        learned mean of class c, true mean of class e: large where c = e
-    spread_c = mean_{i∈c} ‖μ̂_c - x_i‖²          how far a class lies around its learned mean
-    size_c = ‖Q_c‖_F = √Σ_d q_cd²               how wide its learned distribution is: should grow with the spread
-
-x_i unit embeddings of the training images, μ̂_c = μ_c/‖μ_c‖, q = exp(ReLU6(v)).
-
-Shapes: N images, C classes, D dimensions.
-"""
+"""Do the distributions that HIST learns describe its classes?"""
 
 import csv
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import stats
 
-from nearkin.analysis import figures
+from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import check_finished, training_set
 from nearkin.errors import NearkinError
+from nearkin.numerics import unit
+from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
-from nearkin.storage import atomic
 
 COLUMNS = ("number", "class", "images", "spread", "size", "own_cosine", "best_other_cosine", "best_other_class")
 
 
+@ANALYSES.register("prototypes")
 @dataclass(frozen=True)
-class Prototypes:
+class Prototypes(Analysis):
+    """Learned means against true class means, learned variances against the spread of the classes (loss=hist).
+
+        cosine_ce = cos(μ_c, mean_{i∈e} x_i)        learned mean of class c, true mean of class e: large where c = e
+        spread_c = mean_{i∈c} ‖μ̂_c - x_i‖²          how far a class lies around its learned mean
+        size_c = ‖Q_c‖_F = √Σ_d q_cd²               how wide its learned distribution is: should grow with the spread
+
+    x_i unit embeddings of the training images, μ̂_c = μ_c/‖μ_c‖, q = exp(ReLU6(v)).
+
+    Source: Lim et al. 2022, figure 2. Shapes: N images, C classes, D dimensions.
+
+    Parameters:
+        classes: C names.
+        images: (C,) training images of each class.
+        cosine: (C, C), learned means in rows, true means in columns.
+        spread: (C,) mean squared distance of a class's embeddings to its learned mean.
+        size: (C,) width of its learned distribution.
+    """
+
     classes: tuple[str, ...]                                        # C names
     images: np.ndarray                                              # (C,) how many a class has
     cosine: np.ndarray                                              # (C, C) learned means in rows, true in columns
     spread: np.ndarray                                              # (C,)
     size: np.ndarray                                                # (C,)
 
+    @classmethod
+    def of(cls, run: Run) -> "Prototypes":
+        """Those of a finished run with loss=hist, against its training images."""
+        return prototypes_of(run)
+
     @property
     def own(self) -> np.ndarray:
+        """(C,) cosine of each learned mean with the true mean of its class."""
         return self.cosine.diagonal()                               # (C,)
 
     @cached_property
@@ -79,6 +97,18 @@ class Prototypes:
             ["width against spread, Spearman", correlation("spearman")],
         ]
 
+    def files(self) -> dict[str, Callable[[Path], Any]]:
+        """One row per class, the matrix, two figures."""
+        from nearkin.analysis import figures  # matplotlib only where something is drawn
+
+        return {
+            "prototypes.csv": lambda path: _write_rows(self, path),
+            "prototypes_matrix.npy": lambda path: np.save(path, self.cosine.astype(np.float32)),
+            "prototypes_matrix.png": lambda path: figures.prototype_matrix(self.cosine, self.summary).savefig(path),
+            "prototypes_spread.png": lambda path: figures.prototype_spread(self.spread, self.size, self.summary)
+            .savefig(path),
+        }  # fmt: skip
+
     def _undefined(self) -> str | None:
         if len(self.classes) < 3:
             return f"{len(self.classes)} classes are too few"
@@ -96,7 +126,7 @@ def prototypes(mu: np.ndarray, v: np.ndarray | None, x: np.ndarray, labels: np.n
     if c < 2 or len(images) != c or not images.all():
         seen = np.count_nonzero(images)
         raise NearkinError(f"{c} learned means for images of {seen} classes: one for each, of at least 2 classes")
-    mu_hat, x = _unit(mu.astype(np.float64)), x.astype(np.float64)
+    mu_hat, x = _unit(mu), x.astype(np.float64)
     means = np.zeros_like(mu_hat)                                                               # (C, D)
     np.add.at(means, labels, x)
     q = np.exp(np.clip(np.zeros(mu.shape) if v is None else v.astype(np.float64), 0, 6))        # (C, D)
@@ -111,8 +141,7 @@ def prototypes(mu: np.ndarray, v: np.ndarray | None, x: np.ndarray, labels: np.n
 
 
 def _unit(z: np.ndarray) -> np.ndarray:
-    norm = np.linalg.norm(z, axis=1, keepdims=True)
-    return z / np.where(norm == 0, 1, norm)
+    return unit(torch.from_numpy(z).double()).numpy()
 
 
 def prototypes_of(run: Run) -> Prototypes:
@@ -138,22 +167,6 @@ def prototypes_of(run: Run) -> Prototypes:
     mu, v = learned["loss.proxies"], learned.get("loss.v")
     seen = training_set(run)
     return prototypes(mu.float().numpy(), None if v is None else v.float().numpy(), seen.x, seen.labels, seen.classes)
-
-
-def save_prototypes(found: Prototypes, folder: Path) -> list[Path]:
-    """The numbers, one row a class, the matrix, two figures."""
-    writers = {
-        "prototypes.json": lambda path: path.write_text(json.dumps(found.summary, indent=1, ensure_ascii=False) + "\n"),
-        "prototypes.csv": lambda path: _write_rows(found, path),
-        "prototypes_matrix.npy": lambda path: np.save(path, found.cosine.astype(np.float32)),
-        "prototypes_matrix.png": lambda path: figures.prototype_matrix(found.cosine, found.summary).savefig(path),
-        "prototypes_spread.png": lambda path: figures.prototype_spread(found.spread, found.size, found.summary)
-        .savefig(path),
-    }  # fmt: skip
-    for name, write in writers.items():
-        with atomic(folder / name) as scratch:
-            write(scratch / name)
-    return [folder / name for name in writers]
 
 
 def _write_rows(found: Prototypes, path: Path) -> None:

@@ -18,11 +18,13 @@ KINDS: dict[str, Registry] = {
     "datasets": registry.DATASETS,
     "protocols": registry.PROTOCOLS,
     "metrics": registry.METRICS,
+    "heads": registry.HEADS,
+    "analyses": registry.ANALYSES,
 }
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
-    """One entry a registered part: name, what it is, what it takes, defaults."""
+    """One entry per registered part: name, what it is, what it takes, defaults."""
     if kind not in KINDS:
         raise NearkinError(f"unknown kind {kind!r}: {choices(kind, KINDS)}")
     found = []
@@ -33,8 +35,8 @@ def entries(kind: str) -> list[dict[str, Any]]:
             entry["takes"] = takes(cls)
         if kind == "miners":
             entry["gives"] = cls.gives.__name__
-        if source := getattr(cls, "source", ""):
-            entry["source"] = source
+        if paper := getattr(cls, "paper", ""):
+            entry["paper"] = paper
         if inspect.isclass(cls):
             entry["defaults"] = {k: _shown(p.default) for k, p in hyperparameters(cls).items()}
         found.append(entry)
@@ -42,6 +44,7 @@ def entries(kind: str) -> list[dict[str, Any]]:
 
 
 def takes(loss: Any) -> str:
+    """What a loss takes, in words."""
     if loss.accepts:
         return " or ".join(t.__name__ for t in loss.accepts)
     return "class labels"

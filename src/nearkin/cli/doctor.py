@@ -15,12 +15,15 @@ from nearkin.storage import cache_dir, human
 
 @dataclass(frozen=True)
 class Finding:
+    """One thing that was looked at: is it there, is it a trap?"""
+
     what: str
     state: Literal["ok", "missing", "trap"]
     detail: str
 
 
 def examine() -> list[Finding]:
+    """Look at everything."""
     return [_machine(), _device(), _bf16(), _weights(), _timm(), _tensorboard(), _disk()]
 
 

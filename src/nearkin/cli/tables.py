@@ -1,17 +1,20 @@
-"""Tables and progress for the terminal: what the command line prints."""
+"""Tables for the terminal: what the commands print."""
 
-import time
 from collections.abc import Mapping
-from contextlib import contextmanager
-from typing import Any
 
+import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from nearkin.data import Report
+from nearkin.evaluation.retrieval import Evaluation
+from nearkin.registry import METRICS
 from nearkin.runs.store import Run
-from nearkin.studies.grid import Job, Row, Study
+from nearkin.studies.grid import Study
+from nearkin.studies.runner import Job
+from nearkin.studies.summary import Row
+
+SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1 and are told in per cent
 
 out = Console()
 err = Console(stderr=True)
@@ -28,10 +31,12 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
 
 
 def percent(value: float | None) -> str:
+    """0.1234 as 12.34; a dash for nothing."""
     return "–" if value is None or value != value else f"{100 * value:.2f}"
 
 
 def result_table(run: Run) -> Table:
+    """Validation and test metrics of a finished run."""
     result = run.result
     validation = result["validation"]
     rows = [[m, percent(validation.get(m)), percent(v)] for m, v in result["test"].items()]
@@ -39,6 +44,7 @@ def result_table(run: Run) -> Table:
 
 
 def result(run: Run) -> None:
+    """Print a finished run: what it was, its metrics, how its epoch was chosen, where it is stored."""
     out.print(f"run:    {method_of(run)}", highlight=False, markup=False, soft_wrap=True)
     out.print(result_table(run))
     for line in result_words(run):
@@ -47,6 +53,7 @@ def result(run: Run) -> None:
 
 
 def result_words(run: Run) -> list[str]:
+    """The lines below the metrics: chosen epoch and rule, data, what was left out."""
     result = run.result
     chosen = f"epoch {result['epoch']} of {result['epochs_trained']}" if result["epochs_trained"] else "untrained"
     by = f" by {result['select']}" if result["select"] else ""
@@ -68,6 +75,7 @@ def method_of(run: Run) -> str:
 
 
 def runs_table(runs: list[Run]) -> Table:
+    """One row per run."""
     rows = []
     for run in runs:
         if run.done:
@@ -83,6 +91,7 @@ def runs_table(runs: list[Run]) -> Table:
 
 
 def study_table(study: Study, rows: list[Row]) -> Table:
+    """One row per place on the axes."""
     def share(metric: str) -> bool:
         return not metric.startswith("train.")                      # spectra and densities are no percentages
 
@@ -139,30 +148,25 @@ def verified(report: Report) -> None:
     out.print("everything is in order" if report.ok else "something is wrong", highlight=False)
 
 
-@contextmanager
-def training_bar(console: Console, quiet: bool):
-    """A progress bar fed by the training loop; epochs are printed above it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-               TextColumn("{task.fields[note]}"))  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("training", total=None, note="")
-        drawn = 0.0
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """What was measured, over how many queries, and what was left out."""
+    title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.metric}"
+    made = Table(title=title, caption=str(evaluation.excluded.get("reason", "")) or None, caption_justify="left")
+    made.add_column("metric")
+    made.add_column("value", justify="right")
+    if evaluation.intervals:
+        made.add_column("95 % over test classes (not seeds)", justify="right")
+    made.add_column("queries", justify="right")
+    for key, value in evaluation.metrics.items():
+        share = METRICS[key.partition("@")[0]].kind in SHARES
+        row = [key, _number(value, share)]
+        if evaluation.intervals:
+            interval = evaluation.intervals.get(key)
+            row.append(" to ".join(_number(end, share) for end in interval) if interval else "")
+        row.append(f"{np.isfinite(evaluation.per_query[key]).sum():,}" if key in evaluation.per_query else "")
+        made.add_row(*row)
+    return made
 
-        def watch(entry: dict[str, Any]) -> None:
-            nonlocal drawn
-            if "epoch_end" in entry:
-                if quiet:
-                    return
-                scores = " ".join(f"{m} {percent(v)}" for m, v in entry.get("validation", {}).items())
-                shown = f"validation {scores}" if scores else "no validation"
-                console.print(f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  {shown}", highlight=False)
-                if "warning" in entry:
-                    console.print(f"[yellow]warning:[/] {entry['warning']}", highlight=False)
-            elif time.monotonic() - drawn > 0.1:
-                drawn = time.monotonic()
-                total = entry["steps_per_epoch"] * entry["epochs"]
-                active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
-                note = f"loss {entry['loss']:.4g}{active}, {entry['images_per_s']:.0f} images/s"
-                progress.update(task, completed=entry["step"], total=total, note=note)
 
-        yield watch
+def _number(value: float, share: bool) -> str:
+    return f"{100 * value:.2f} %" if share else f"{value:.4f}"

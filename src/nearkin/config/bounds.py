@@ -8,24 +8,28 @@ GIB = 2**30
 
 
 def at_least(bound: float, **values: float) -> None:
+    """Refuse a value below the bound: `at_least(0, margin=margin)`."""
     for name, value in values.items():
         if not value >= bound:                                      # NaN fails too
             raise NearkinError(f"{name}={value}: must be at least {bound}")
 
 
 def above(bound: float, **values: float) -> None:
+    """Refuse a value that is not above the bound."""
     for name, value in values.items():
         if not value > bound:
             raise NearkinError(f"{name}={value}: must be above {bound}")
 
 
 def between(low: float, high: float, **values: float) -> None:
+    """Refuse a value outside [low, high]."""
     for name, value in values.items():
         if not low <= value <= high:
             raise NearkinError(f"{name}={value}: must lie between {low} and {high}")
 
 
 def one_of(*known: str, **values: str) -> None:
+    """Refuse a value that is none of the known ones."""
     for name, value in values.items():
         if value not in known:
             raise NearkinError(f"{name}={value!r}: choices: {', '.join(known)}")

@@ -35,6 +35,7 @@ def _value(text: str) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping; what is wrong with it is said in one line."""
     try:
         content = yaml.safe_load(Path(path).read_text())
     except OSError as error:

@@ -30,7 +30,7 @@ ALIASES = {
     "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
 }  # fmt: skip
 PARTS = ("data", "protocol", "sampler", "loss", "miner", "regulariser", "method")
-# what recipes give where nothing speaks against it
+# what runs/defaults.py gives where nothing speaks against it
 PLAIN = {"sampler.name": "balanced", "model.pool": "avg", "model.head": "linear", "model.norm": "none"}
 UNHASHED = {"data.root", "train.device"}  # where and on what it runs, not what is run
 
@@ -65,14 +65,18 @@ class Part(BaseModel):
 
     @property
     def params(self) -> dict[str, Any]:
+        """The hyper-parameters that were set."""
         return dict(self.__pydantic_extra__ or {})
 
     @property
     def cls(self) -> Any:
+        """The class that the name stands for."""
         return self.registry[self.name]
 
 
 class DataSpec(Part):
+    """The data set and the geometry of its images: `data.*`."""
+
     registry = registries.DATASETS
     name: str = "glyphs"
     root: Path | None = None
@@ -83,36 +87,55 @@ class DataSpec(Part):
 
 
 class ProtocolSpec(Part):
+    """Who trains, validates and is tested: `protocol.*`."""
+
     registry = registries.PROTOCOLS
     name: str = "fixed_val"
 
 
 class SamplerSpec(Part):
+    """How batches are drawn: `sampler.*`."""
+
     registry = registries.SAMPLERS
     name: str = "balanced"
 
 
 class LossSpec(Part):
+    """The loss: `loss.*`."""
+
     registry = registries.LOSSES
     name: str = "proxy_anchor"
 
 
 class MinerSpec(Part):
+    """The miner: `miner.*`."""
+
     registry = registries.MINERS
 
 
 class RegulariserSpec(Part):
+    """The regulariser: `regulariser.*`."""
+
     registry = registries.REGULARISERS
 
 
 class MethodSpec(Part):
+    """What is built around the loss: `method.*`."""
+
     registry = registries.METHODS
 
 
 class RunSpec(Frozen):
+    """Everything that decides the result of a run, typed and frozen. Made by `make_spec` or `read_spec`.
+
+    Example:
+        spec = nearkin.make_spec({"loss": "margin", "loss.beta": 1.2, "dim": 64})
+        run = nearkin.train(spec, seed=1)
+    """
+
     data: DataSpec = Field(default_factory=lambda: DataSpec())
     protocol: ProtocolSpec = Field(default_factory=lambda: ProtocolSpec())
-    sampler: SamplerSpec | None = None          # None: the recipe
+    sampler: SamplerSpec | None = None          # None: filled by runs/defaults.py
     model: ModelSpec = Field(default_factory=lambda: ModelSpec())
     loss: LossSpec = Field(default_factory=lambda: LossSpec())
     miner: MinerSpec | None = None
@@ -138,8 +161,7 @@ class RunSpec(Frozen):
     def hash(self, data_hash: str, split_hash: str) -> str:
         """The name of a run: what it is, on which data, with which meaning of each part."""
         parts = {p: s.cls for p in PARTS if (s := getattr(self, p)) is not None}
-        if not self.model.backbone.startswith("timm/"):
-            parts["backbone"] = registries.BACKBONES[self.model.backbone]
+        parts["backbone"] = registries.BACKBONES[self.model.backbone]
         versions = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
         changes = self.changes()
         if self.model.weights is not None and (file := Path(self.model.weights)).is_file():
@@ -173,6 +195,7 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
 
 
 def read_spec(path: Path) -> RunSpec:
+    """The spec in a YAML file."""
     return make_spec(read_yaml(path))
 
 

@@ -1,4 +1,11 @@
-"""Data: tables, adapters, cache, transforms and the embedded glyphs."""
+"""Data: from files, or glyphs drawn here, to batches of uint8 pixels.
+
+    table = load_table("cub", "CUB_200_2011")       # Table: paths, labels, classes, official split
+    report = verify(table, CUB.official)            # Report: are all images there and readable?
+    images = decoded(table, resize=256)             # Decoded: every image decoded and resized once, in the cache
+    source = PixelSource(images, size=224, crop=224, augment=table.augment)
+    batch = source.train(indices, generator)        # (B, 3, 224, 224) uint8
+"""
 
 from nearkin.data.build import load_table
 from nearkin.data.cache import Decoded, cache_dir, data_hash, decoded

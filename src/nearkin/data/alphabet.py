@@ -1,11 +1,14 @@
 """The characters of `glyphs`, and the 16 faces that draw them.
 
-Which characters: letters, digits and symbols (Unicode categories L, N, S) that all 16 faces have, without a
-Unicode decomposition (no accents, no ligature of others), and without near-identical twins: the cosine of the ink
-of two characters is below 0.9 in each of three faces. Of A, Α and А the first stays. They are shuffled with a fixed
-seed, because code points would put Latin in training and symbols in test; the first 200 are `CHARACTERS`.
+A face is one font file: a family in one weight and one slant. The characters are letters, digits and symbols (Unicode
+categories L, N, S) that all 16 faces can draw. Two kinds are left out: characters with a Unicode decomposition
+(accented letters, ligatures of others), and near-identical twins. Two characters are twins when the cosine between
+their images reaches 0.9 in any of three faces; of Latin A, Greek Α and Cyrillic А, only the first stays. The rest is
+shuffled with a fixed seed: in the order of code points, Latin letters would train and symbols would test. The first 200
+are `CHARACTERS`.
 
-The choice is stored, so that a newer Unicode table or font cannot change what a class means; `choose()` makes it.
+`CHARACTERS` is stored here and not chosen anew each time, so that a newer Unicode table or font cannot change what a
+class means. `choose()` is how it was made.
 """
 
 import unicodedata
@@ -18,10 +21,12 @@ from PIL import Image, ImageDraw, ImageFont
 
 
 class Face(NamedTuple):
-    file: str
+    """One font file that matplotlib brings along, and what it looks like."""
+
+    file: str       # its name without .ttf
     family: str
-    weight: str
-    slant: str
+    weight: str     # regular or bold
+    slant: str      # upright or slanted
 
 
 FACES = (
@@ -54,6 +59,7 @@ CHARACTERS = (
 
 
 def font_file(face: Face) -> Path:
+    """The face's .ttf file in the installed matplotlib."""
     import matplotlib
 
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face.file}.ttf"
@@ -61,17 +67,19 @@ def font_file(face: Face) -> Path:
 
 @cache
 def font(face: Face, size: int) -> ImageFont.FreeTypeFont:
+    """The face at a size in pixels, loaded once. The basic layout, so that an installed Raqm changes nothing."""
     return ImageFont.truetype(str(font_file(face)), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def fitting(character: str, face: Face, size: int, canvas: int) -> int:
-    """`size`, or less where the character's box would leave no rim of 3/64 on the canvas."""
+    """The font size to draw a character with: `size`, or less where its box would leave less than 3/64 of the canvas
+    free on each side. All in pixels."""
     left, top, right, bottom = font(face, size).getbbox(character)
     return min(size, int(size * canvas * 58 / 64 / max(right - left, bottom - top)))
 
 
 def ink(character: str, face: Face, size: int, canvas: int) -> Image.Image:
-    """The character in white on black, its box in the middle of a square canvas."""
+    """The character in white on black (mode L), its box in the middle of a square canvas of side `canvas`."""
     image = Image.new("L", (canvas, canvas))
     left, top, right, bottom = font(face, size).getbbox(character)
     corner = round((canvas - left - right) / 2), round((canvas - top - bottom) / 2)
@@ -80,7 +88,7 @@ def ink(character: str, face: Face, size: int, canvas: int) -> Image.Image:
 
 
 def choose(count: int = 200, seed: int = 0) -> str:
-    """The choice above, made anew from the installed fonts."""
+    """The choice of characters that heads this module, made anew from the installed fonts."""
     from matplotlib.ft2font import FT2Font
 
     shared = set.intersection(*[set(FT2Font(str(font_file(face))).get_charmap()) for face in FACES])
@@ -97,7 +105,7 @@ def choose(count: int = 200, seed: int = 0) -> str:
 
 
 def twin_cosine(characters: str | list[str]) -> np.ndarray:
-    """The largest cosine of each two characters' ink over the three faces."""
+    """(C, C): the cosine between the images of each two of C characters, the largest over `TWIN_FACES`."""
     largest = np.full((len(characters), len(characters)), -1.0)
     for face in TWIN_FACES:
         x = np.stack([np.asarray(ink(c, face, 46, 64), np.float64).ravel() for c in characters])    # (C, 64²)

@@ -1,10 +1,11 @@
 """The decoded cache: every image decoded and resized once, into one flat memory-mapped uint8 file.
 
-    cache_dir()/decoded/<data hash>-<size>/pixels.bin     image after image, (H, W, 3) each
-                                           index.npz      shapes, kept rows, skipped files
+    cache_dir()/decoded/<data hash>-<size>-v<format>/pixels.bin     image after image, (H, W, 3) each
+                                                     index.npz      shapes, kept rows, skipped files
 
-Keyed by the data hash, so that changed images are never taken for the old ones; the folder appears whole or not at
-all. An epoch from it reads memory and decodes nothing.
+The data hash is part of the name, so that changed images are never taken for the old ones. The folder appears whole or
+not at all. An epoch from it reads memory and decodes nothing. When several processes need it at once, one decodes and
+the others wait.
 """
 
 import json
@@ -23,7 +24,7 @@ from nearkin.data.table import Table
 from nearkin.data.transforms import shorter_side
 from nearkin.errors import NearkinError, choices
 from nearkin.progress import parallel
-from nearkin.storage import atomic, cache_dir
+from nearkin.storage import atomic, cache_dir, locked
 
 FORMAT = 1      # raise it when the same image begins to give other pixels
 
@@ -32,24 +33,36 @@ __all__ = ["Decoded", "cache_dir", "data_hash", "decoded"]
 
 @dataclass(frozen=True)
 class Decoded:
-    """N images, each of its own shape, as `decoded[i]`. Row i is row `kept[i]` of the table."""
+    """N decoded images, each of its own shape: `images[i]` is (H, W, 3) uint8, RGB.
 
-    pixels: np.ndarray                                      # (bytes,) uint8, all images one after another
-    shapes: np.ndarray                                      # (N, 2) height, width
-    kept: np.ndarray                                        # (N,) rows of the table
-    skipped: list[tuple[str, str]] = field(default_factory=list)    # path, reason
+    `decoded(table, ...)` makes it, `Decoded.of(array)` too; a `PixelSource` reads it. Where unreadable images were
+    skipped, N is smaller than the table; `table.take(images.kept)` is the table of the images that are here.
+
+    Fields:
+        pixels: (bytes,) uint8, all images one after another; a memory-mapped file or an array
+        shapes: (N, 2) height and width of each image
+        kept: (N,) the row of the table that each image is of
+        skipped: path and reason of each image that could not be read
+    """
+
+    pixels: np.ndarray
+    shapes: np.ndarray
+    kept: np.ndarray
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, images: np.ndarray) -> "Decoded":
-        """An array (N, H, W, 3), as it is."""
+        """The images of an array (N, H, W, 3) uint8, without a copy where it is contiguous."""
         return cls(images.reshape(-1), np.tile(images.shape[1:3], (len(images), 1)), np.arange(len(images)))
 
     @cached_property
     def offsets(self) -> np.ndarray:
+        """(N + 1,): where in `pixels` each image begins, and where the last ends."""
         return np.concatenate([[0], np.cumsum(self.shapes.prod(1) * 3)])    # (N + 1,)
 
     @property
     def in_memory(self) -> bool:
+        """Whether the pixels are an array rather than a mapped file."""
         return not isinstance(self.pixels, np.memmap)
 
     def __len__(self) -> int:
@@ -60,21 +73,30 @@ class Decoded:
 
 
 def decoded(table: Table, *, resize: int, on_error: Literal["raise", "skip"] = "raise") -> Decoded:
-    """The table's images with the shorter side at `resize`, from the cache or into it."""
+    """The images of a table with the shorter side at `resize` pixels, from the cache.
+
+    The first call for these data and this size decodes them into the cache; later calls, also of other processes, only
+    map the file. A process that comes while another decodes waits for it. A damaged cache is made again. A table of
+    arrays is resized in memory, without the cache.
+
+    An unreadable image raises `UnreadableImage` with `on_error="raise"`; with "skip" it is left out and listed in
+    `skipped`. A NearkinError also when no image is readable, or the cache cannot be written.
+    """
     if resize < 1:
-        raise NearkinError(f"resize={resize}: an image has at least 1 pixel a side")
+        raise NearkinError(f"resize={resize}: an image has at least 1 pixel per side")
     if on_error not in ("raise", "skip"):
         raise NearkinError(f"on_error={on_error!r}: {choices(on_error, ('raise', 'skip'))}")
     if table.images is not None:
         return Decoded.of(np.stack([shorter_side(image, resize) for image in table.images]))
     folder = cache_dir() / "decoded" / f"{data_hash(table)}-{resize}-v{FORMAT}"
-    was_there = folder.exists()
     images = _open(folder)
     if images is None:
-        if was_there:                                       # damaged; what appears only now is another process's, whole
-            shutil.rmtree(folder, ignore_errors=True)
-        _build(table, folder, resize, on_error)
-        images = _open(folder)
+        with locked(folder):                                # another process may be decoding: wait, then look again
+            images = _open(folder)
+            if images is None:
+                shutil.rmtree(folder, ignore_errors=True)   # if it is there, it is damaged
+                _build(table, folder, resize, on_error)
+                images = _open(folder)
         if images is None:
             raise NearkinError(f"{folder} was damaged while it was written; the same command again rebuilds it")
     if images.skipped and on_error == "raise":
@@ -83,7 +105,7 @@ def decoded(table: Table, *, resize: int, on_error: Literal["raise", "skip"] = "
 
 
 def _open(folder: Path) -> Decoded | None:
-    """None when it is absent or not what it should be."""
+    """The cache in this folder; None when it is absent or damaged."""
     try:
         with np.load(folder / "index.npz") as index:
             shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))

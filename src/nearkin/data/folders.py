@@ -1,4 +1,4 @@
-"""Your own images: `folder` (one directory a class) and `csv` (path,label[,split,...])."""
+"""Your own images: `folder` (one folder per class) and `csv` (a list with the columns path and label)."""
 
 import csv
 from pathlib import Path
@@ -14,16 +14,29 @@ from nearkin.registry import DATASETS
 
 @DATASETS.register("folder")
 class Folder:
-    """root/class/image, or root/split/class/image when the top folders are all named train, val, test, query or
-    gallery. Classes and images are sorted by name; folders inside a class belong to it."""
+    """Your own images, one folder per class: root/class/image, or root/split/class/image.
+
+    The second layout is assumed when all top folders are named train, val, test, query or gallery and have folders in
+    them; the table then has the column `split`. The name of a class folder is the class. Folders inside a class folder
+    belong to the class. Classes and images are sorted by name. Images are recognised by the ending of their names.
+    Hidden images, and class or split folders whose names begin with a dot, are ignored.
+
+    Parameters:
+        root: the folder that holds the class folders or the split folders
+
+    Example:
+        table = nearkin.data.load_table("folder", "my_images")
+        table.classes                                           # ("cat", "dog")
+    """
 
     def __init__(self, root: Path | None):
         self.root = root
 
     def load(self) -> Table:
+        """The table of the images found; a NearkinError when there are none or they lie in no class folder."""
         root = rooted("folder", self.root)
         if not root.is_dir():
-            raise NearkinError(f"root={root} is a file; dataset=folder needs a folder with one folder a class")
+            raise NearkinError(f"root={root} is a file; dataset=folder needs a folder with one folder per class")
         tops = _folders(root)
         divided = bool(tops) and all(top.name in SPLITS and _folders(top) for top in tops)
         found: list[tuple[Path, str, str]] = []                         # path, class, split
@@ -35,7 +48,7 @@ class Folder:
             loose = sum(is_image(path) for path in root.iterdir())
             what = f"its {loose} images lie in no class folder" if loose else "it holds no images"
             kinds = ", ".join(sorted(EXTENSIONS))
-            raise NearkinError(f"root={root}: {what}; one folder a class is needed, with images ({kinds}) in it")
+            raise NearkinError(f"root={root}: {what}; one folder per class is needed, with images ({kinds}) in it")
         labels, classes = _numbered([c for _, c, _ in found])
         return Table(
             labels=labels,
@@ -49,14 +62,25 @@ class Folder:
 
 @DATASETS.register("csv")
 class CSV:
-    """A file with a header and the columns path and label; a column `split` (train, val, test, query, gallery)
-    divides, further columns are kept. Paths are relative to the file's folder. `root` is the file, or a folder with
-    exactly one .csv in it."""
+    """Your own images, listed in a .csv file with a header and the columns path and label.
+
+    Paths are relative to the file's folder, or absolute. A column `split` (train, val, test, query, gallery) divides
+    the images. Further columns are kept in `table.columns`, as numbers where all values are numbers. Classes are sorted
+    by name, images stay in the order of the file. The file is UTF-8.
+
+    Parameters:
+        root: the .csv file, or a folder that holds exactly one
+
+    Example:
+        table = nearkin.data.load_table("csv", "my_images/list.csv")
+        table.columns["age"]                                    # (N,), if there is such a column
+    """
 
     def __init__(self, root: Path | None):
         self.root = root
 
     def load(self) -> Table:
+        """The table of the images listed; a NearkinError names the row that is wrong. The images are not opened."""
         file = self._file()
         header, records = _records(file)
         columns = {name: np.array([record[i] for record in records]) for i, name in enumerate(header)}
@@ -83,7 +107,9 @@ class CSV:
             return root
         files = sorted(root.glob("*.csv"))
         if len(files) != 1:
-            raise NearkinError(f"root={root} holds {len(files)} .csv files, one is needed; or name it: root=FILE.csv")
+            raise NearkinError(
+                f"root={root} holds {len(files)} .csv files, exactly one is needed; or name the file: root=FILE.csv"
+            )
         return files[0]
 
 
@@ -118,7 +144,7 @@ def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _numbers(column: np.ndarray) -> np.ndarray:
-    """As numbers when all are."""
+    """The column as float64 when all its values are numbers, else as it is."""
     try:
         return column.astype(np.float64)
     except ValueError:

@@ -1,17 +1,4 @@
-"""`glyphs`: the embedded data set. 200 characters in 16 faces, drawn on the spot, no download.
-
-Each image is drawn at twice its size and reduced: a character in a random face and size, rotated and sheared,
-in a random ink on a random ground with a linear ramp of light and Gaussian noise. All that was drawn by lot is a
-column; `size` is the size drawn, less than the lot where a wide character would leave the image. The first half of
-the classes trains, the last half tests.
-
-    level      ink        ground       size of 64   rotation   shear   ramp   noise σ
-    default    0-110      150-255      38-54        ±15°       ±0.2    ±30    0-15       dark on light
-    hard       0-255      0-255        the same                                          free colours on both sides
-
-Colours are uniform per channel. At level hard, ink and ground differ by at least 40 in the mean over channels: less
-cannot be read.
-"""
+"""The data set `glyphs`: drawn here, from the characters and faces of `alphabet.py`."""
 
 import colorsys
 import json
@@ -40,6 +27,41 @@ DRAWING = 1     # raise it when the same settings begin to give other pixels
 
 @DATASETS.register("glyphs", version=DRAWING)
 class Glyphs:
+    """The embedded data set: images of up to 200 characters in 16 faces, drawn by nearkin itself. No download.
+
+    A class is a character; the first half of the classes trains, the last half tests. An image shows its character in
+    a random face and font size, rotated and sheared, in a random colour (the ink) on another (the ground), with light
+    that rises linearly in a random direction (the ramp) and Gaussian noise. It is drawn at twice its size and reduced.
+    All values are uniform between these bounds:
+
+        level      ink        ground     font size   rotation   shear   ramp   noise σ
+        default    0-110      150-255    38-54       ±15°       ±0.2    ±30    0-15       dark on light
+        hard       0-255      0-255      the same                                         any colour on any other
+
+    Colours are drawn channel by channel. At level hard, ink and ground differ by at least 40 in the mean over channels,
+    because less contrast cannot be read. Font sizes are for an image of 64 pixels and scale with the image.
+
+    What was drawn for each image is kept as columns of the table: face, family, weight, slant, size (the font size that
+    was used, which is smaller than the one drawn where a wide character would leave the image), rotation, shear,
+    foreground_hue, background_hue, ramp, noise. The direction of the ramp is not kept, nor is more of a colour than its
+    hue.
+
+    In training, images are neither cropped nor flipped: a flipped b is a d. They are drawn once and then read from the
+    cache. More classes or more images per class leave the first images as they are.
+
+    Parameters:
+        root: must be None, there are no files to read
+        level: "default" or "hard", see the table
+        classes: how many characters, 2 to 200
+        per_class: images per class, 1 to 10,000
+        size: side of an image in pixels, 8 to 512
+        seed: of all that is drawn at random
+
+    Example:
+        table = nearkin.data.load_table("glyphs", level="hard", classes=50)
+        table.images.shape                                      # (2000, 32, 32, 3)
+    """
+
     def __init__(
         self,
         root: Path | None = None,
@@ -51,7 +73,7 @@ class Glyphs:
         seed: int = 0,
     ):
         if root is not None:
-            raise NearkinError(f"root={root}: dataset=glyphs is drawn on the spot and takes no root")
+            raise NearkinError(f"root={root}: dataset=glyphs is drawn by nearkin and takes no root")
         if level not in INK:
             raise NearkinError(f"glyphs: unknown level {level!r}: {choices(level, INK)}")
         for name, value, low, high in (
@@ -65,6 +87,7 @@ class Glyphs:
         self.level, self.classes, self.per_class, self.size, self.seed = level, classes, per_class, size, seed
 
     def load(self) -> Table:
+        """The table of classes · per_class images in memory, class after class, from the cache or drawn into it."""
         file = cache_dir() / "glyphs" / f"{self._key()}.npz"
         try:
             with np.load(file) as stored:
@@ -80,13 +103,16 @@ class Glyphs:
             classes=tuple(CHARACTERS[: self.classes]),
             images=arrays.pop("images"),
             columns={"split": split, **arrays},
-            augment=Augment(crop_scale=None, flip=False),               # b/d, p/q
+            augment=Augment(crop_scale=None, flip=False),               # a flipped b is a d, a flipped p a q
             name="glyphs",
         )
 
     def draw(self) -> dict[str, np.ndarray]:
-        """`images` (N, size, size, 3) and the factors, class by class. A class has a generator of its own and
-        an image its turn in it, so that asking for more classes or images changes none of the first."""
+        """All images, without the cache: `images` (N, size, size, 3) uint8 and one array (N,) per factor.
+
+        Each class has a random generator of its own and draws its images one after another, so that more classes or
+        more images per class leave the others as they are.
+        """
         images, factors = [], []
         for c in track(range(self.classes), "Drawing glyphs", self.classes):
             rng = np.random.default_rng((self.seed, c))
@@ -104,7 +130,7 @@ class Glyphs:
 
 
 def draw(character: str, level: str, size: int, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, Any]]:
-    """One image (size, size, 3) uint8 and the factors it was made of."""
+    """One image (size, size, 3) uint8 of a character, and the factors that were drawn for it by name."""
     face = FACES[rng.integers(len(FACES))]
     points = fitting(character, face, int(rng.integers(38, 55)), 64)
     rotation, shear = float(rng.uniform(-15, 15)), float(rng.uniform(-0.2, 0.2))
@@ -141,7 +167,8 @@ def _colours(level: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 
 
 def _shape(character: str, face: Face, points: int, rotation: float, shear: float, size: int) -> np.ndarray:
-    """The ink of the character, transformed: output pixel -> input pixel about the middle, R(-φ) · [1 k; 0 1]."""
+    """(size, size) in 0..1: how much of each pixel the rotated and sheared character covers. The matrix
+    R(-φ) · [1 k; 0 1], about the middle, takes a pixel of the result to the pixel of the upright character it shows."""
     canvas = 2 * size
     middle = (canvas - 1) / 2
     cos, sin = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))

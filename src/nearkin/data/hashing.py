@@ -1,8 +1,4 @@
-"""`data_hash`: what the data are, as one short name.
-
-It covers each image's path below the root, class name, split and content, in order. The hash of a file's content is
-remembered with its size and times, so that the second call reads no image.
-"""
+"""`data_hash`: one short name for what the data are."""
 
 import json
 import os
@@ -19,7 +15,12 @@ Known = dict[str, list]                                     # path -> [size, mti
 
 
 def data_hash(table: Table) -> str:
-    """16 hex digits."""
+    """The hash of a table: 16 hex digits.
+
+    It covers each image's path below the root, class name, split and content, in order; not where the root lies. The
+    hash of a file's content is remembered in the cache with the file's size and times, so that the second call reads no
+    image. A file that cannot be read does not raise.
+    """
     total = blake2b(digest_size=8)
     if table.images is not None:
         total.update(repr((table.images.shape, str(table.images.dtype))).encode())
@@ -35,7 +36,8 @@ def data_hash(table: Table) -> str:
 
 
 def content_hashes(table: Table) -> list[str]:
-    """One hash a file; "missing" where it cannot be opened, which is for decoding or verify to complain of."""
+    """One hash per file of a table, of its content; "missing" where the file cannot be opened, which is left to
+    `decoded` and `verify` to report."""
     paths = [os.path.abspath(path) for path in table.paths or ()]
     memory = cache_dir() / "hashes" / f"{blake2b(str(table.root).encode(), digest_size=8).hexdigest()}.json"
     known = _remembered(memory)

@@ -15,14 +15,19 @@ ORIENTATION = 0x0112                                        # the EXIF tag
 
 
 class UnreadableImage(NearkinError):
+    """An image that cannot be read: its message names the image, `reason` says why."""
+
     def __init__(self, name: str, reason: str):
         super().__init__(f"image {name} cannot be read: {reason}")
         self.reason = reason
 
 
 def read_image(source: Path | str | bytes) -> np.ndarray:
-    """(H, W, 3) uint8. EXIF orientation is applied, alpha dropped, 16 bits cut to 8; of an animation the first
-    frame counts."""
+    """The image of a file, or of a file's bytes, as (H, W, 3) uint8 RGB.
+
+    EXIF orientation is applied, alpha is dropped, 16 bits are cut to 8, of an animation the first frame is taken.
+    Raises `UnreadableImage` when the file is absent, empty, damaged or no image.
+    """
     if isinstance(source, bytes):
         return decode(source, "in memory")
     try:
@@ -35,13 +40,14 @@ def read_image(source: Path | str | bytes) -> np.ndarray:
 
 
 def decode(data: bytes, name: str) -> np.ndarray:
+    """The image of a file's bytes as (H, W, 3) uint8 RGB; `name` stands in the message of `UnreadableImage`."""
     if not data:
         raise UnreadableImage(name, "the file is empty")
     try:
         if data.startswith(b"\xff\xd8") and _upright(data):
             try:
                 return simplejpeg.decode_jpeg(data)
-            except ValueError:                              # CMYK, or damaged: Pillow knows, or says what is wrong
+            except ValueError:                              # CMYK, or damaged: Pillow reads it, or says what is wrong
                 pass
         with Image.open(io.BytesIO(data)) as image:
             return _rgb(ImageOps.exif_transpose(image))
@@ -52,7 +58,11 @@ def decode(data: bytes, name: str) -> np.ndarray:
 
 
 def images_from(source: Path | str | Iterable[Path | str]) -> list[Path]:
-    """The images of a folder and all folders below it, sorted; a single file; or the files of a list."""
+    """The paths of images: those in a folder and all folders below it, sorted; a single file; or a list of files.
+
+    Only a folder is searched by the endings of names. A NearkinError when there is nothing, or `source` does not exist;
+    the files of a list are not looked at.
+    """
     if not isinstance(source, (str, Path)):
         paths = [Path(path) for path in source]
         if not paths:
@@ -70,12 +80,12 @@ def images_from(source: Path | str | Iterable[Path | str]) -> list[Path]:
 
 
 def is_image(path: Path) -> bool:
-    """By its name; hidden files (the ._x.jpg that macOS leaves behind) are none."""
+    """Whether a path is an image, by its name alone; hidden files (the ._x.jpg that macOS leaves behind) are not."""
     return path.suffix.lower() in EXTENSIONS and not path.name.startswith(".")
 
 
 def _upright(data: bytes) -> bool:
-    """No EXIF orientation, or the plain one. Pillow reads the header only when there is EXIF in it."""
+    """Whether a JPEG has no EXIF orientation, or the upright one. Its header is read only when it has EXIF at all."""
     if b"Exif\0\0" not in data[:65536]:
         return True
     with Image.open(io.BytesIO(data)) as image:
@@ -83,7 +93,7 @@ def _upright(data: bytes) -> bool:
 
 
 def _rgb(image: Image.Image) -> np.ndarray:
-    if image.mode.startswith("I"):                          # 16 bits a pixel; convert() would clip at 255
+    if image.mode.startswith("I"):                          # 16 bits per pixel; convert() would clip at 255
         grey = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
         return np.repeat(grey[..., None], 3, axis=2)
     return np.asarray(image.convert("RGB"))

@@ -1,4 +1,4 @@
-"""What the adapters share: finding their files, reading their lists, and saying what is wrong with them."""
+"""What the data sets that read files share: finding the files, reading lists, saying what is wrong with them."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ SPLITS = ("train", "val", "test", "query", "gallery")
 
 
 def rooted(name: str, root: Path | None, kind: str = "DIR") -> Path:
-    """The root of a data set, which must be given and exist."""
+    """The root of the data set `name` as a path; a NearkinError when it is None or does not exist. `kind` stands in the
+    message: DIR or FILE."""
     if root is None:
         raise NearkinError(f"dataset={name} needs root={kind}")
     root = Path(root).expanduser()
@@ -18,7 +19,8 @@ def rooted(name: str, root: Path | None, kind: str = "DIR") -> Path:
 
 
 def home(name: str, root: Path | None, marker: str, inner: str) -> Path:
-    """The folder that holds the file `marker`: the root itself, or its folder `inner`, as archives unpack."""
+    """The folder that holds the file `marker`: the root itself, or its folder `inner`, into which the archive unpacks.
+    A NearkinError when it is in neither."""
     root = rooted(name, root)
     for folder in (root, root / inner):
         if (folder / marker).is_file():
@@ -27,13 +29,17 @@ def home(name: str, root: Path | None, marker: str, inner: str) -> Path:
 
 
 def needed(name: str, path: Path) -> Path:
+    """The path, when it exists; else a NearkinError that says what the data set `name` misses."""
     if not path.exists():
         raise NearkinError(f"root={path.parent} is not the official layout of {name}: {path.name} is missing")
     return path
 
 
 def rows(path: Path, fields: int, *, skip: int = 0) -> list[list[str]]:
-    """Lines of so many words, after `skip` lines of header; the last word may hold spaces."""
+    """The lines of a text file, each split into `fields` words, without the first `skip` lines and empty ones.
+
+    The last word may hold spaces. A NearkinError names a line with too few words, or says that no line is left.
+    """
     found = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -52,6 +58,7 @@ def rows(path: Path, fields: int, *, skip: int = 0) -> list[list[str]]:
 
 
 def whole_number(word: str, low: int, high: int, path: Path) -> int:
+    """The number of a class from the file `path`; a NearkinError when it is not a number from `low` to `high`."""
     if not word.isdigit() or not low <= int(word) <= high:
         raise NearkinError(f"{path}: class {word!r} is not a number from {low} to {high}")
     return int(word)

@@ -1,6 +1,6 @@
 """The four public benchmarks, read from their official layouts. Nothing is ever downloaded.
 
-`official` holds the published counts, (images, classes) a split, for `verify`.
+`official` of each class holds the published counts, split -> (images, classes), for `verify`.
 """
 
 from pathlib import Path
@@ -18,8 +18,22 @@ Counts = dict[str, tuple[int, int]]
 
 @DATASETS.register("cub")
 class CUB:
-    """Caltech-UCSD Birds 200-2011 (Wah et al. 2011): images.txt, image_class_labels.txt, images/; classes 1-100 train,
-    101-200 test, whatever train_test_split.txt says (that one divides within classes)."""
+    """Caltech-UCSD Birds 200-2011 (Wah et al. 2011): 11,788 photographs of 200 bird species.
+
+    Classes 1-100 train, 101-200 test. The train_test_split.txt that comes with the data is not used: it divides the
+    images within each class. Layout:
+
+        images.txt                  lines of: image number, path below images/
+        image_class_labels.txt      lines of: image number, class number
+        images/
+
+    Parameters:
+        root: the folder that holds images.txt, or the folder above, where that one is named CUB_200_2011
+
+    Example:
+        table = nearkin.data.load_table("cub", "CUB_200_2011")
+        (table.split == "train").sum()                          # 5864
+    """
 
     official: ClassVar[Counts] = {"train": (5864, 100), "test": (5924, 100)}
 
@@ -27,6 +41,7 @@ class CUB:
         self.root = root
 
     def load(self) -> Table:
+        """The table in the order of images.txt; a NearkinError when a file is missing or an image has no class."""
         root = home("cub", self.root, "images.txt", "CUB_200_2011")
         labels_file = needed("cub", root / "image_class_labels.txt")
         images = needed("cub", root / "images")
@@ -49,9 +64,22 @@ class CUB:
 
 @DATASETS.register("cars196")
 class Cars196:
-    """Stanford Cars (Krause et al. 2013), classes 1-98 train, 99-196 test. Two layouts are in circulation:
-    car_ims/ + cars_annos.mat, or cars_train/, cars_test/ + devkit/ with the two lists of annotations (that of the test
-    images with labels)."""
+    """Stanford Cars (Krause et al. 2013): 16,185 photographs of 196 models of cars.
+
+    Classes 1-98 train, 99-196 test; the split that comes with the data is not used. Two layouts are in circulation:
+
+        cars_annos.mat, car_ims/
+        devkit/cars_train_annos.mat, cars_train/, cars_test/, and cars_test_annos_withlabels.mat in devkit/ or the root
+
+    Class names come from cars_annos.mat or devkit/cars_meta.mat; without them a class is named by its number.
+
+    Parameters:
+        root: the folder that holds cars_annos.mat or devkit/
+
+    Example:
+        table = nearkin.data.load_table("cars196", "cars196")
+        (table.split == "train").sum()                          # 8054
+    """
 
     official: ClassVar[Counts] = {"train": (8054, 98), "test": (8131, 98)}
 
@@ -59,6 +87,8 @@ class Cars196:
         self.root = root
 
     def load(self) -> Table:
+        """The table in the order of the annotations; a NearkinError when a file is missing or is not what it should
+        be."""
         root = rooted("cars196", self.root)
         if (root / "cars_annos.mat").is_file():
             found, names = _annotations(root / "cars_annos.mat", root, "relative_im_path")
@@ -88,8 +118,19 @@ class Cars196:
 
 @DATASETS.register("sop")
 class SOP:
-    """Stanford Online Products (Song et al. 2016): Ebay_train.txt and Ebay_test.txt, each a header and lines of
-    image_id class_id super_class_id path. The kind of product, the folder of the path, is column `super_class`."""
+    """Stanford Online Products (Song et al. 2016): 120,053 photographs of 22,634 products, with the official split.
+
+    Layout: Ebay_train.txt and Ebay_test.txt, each with a header and lines of image_id, class_id, super_class_id, path;
+    beside them the folders of the images. The kind of product (bicycle, cabinet, ...), which is the folder in the path,
+    is the column `super_class`.
+
+    Parameters:
+        root: the folder that holds Ebay_train.txt, or the one above, where it is named Stanford_Online_Products
+
+    Example:
+        table = nearkin.data.load_table("sop", "Stanford_Online_Products")
+        table.columns["super_class"]                            # (120053,)
+    """
 
     official: ClassVar[Counts] = {"train": (59551, 11318), "test": (60502, 11316)}
 
@@ -97,6 +138,8 @@ class SOP:
         self.root = root
 
     def load(self) -> Table:
+        """The table, training images first, each part in the order of its list; classes in the order in which they
+        appear. A NearkinError when a list is missing or malformed."""
         root = home("sop", self.root, "Ebay_train.txt", "Stanford_Online_Products")
         train = rows(root / "Ebay_train.txt", 4, skip=1)
         test = rows(needed("sop", root / "Ebay_test.txt"), 4, skip=1)
@@ -118,8 +161,19 @@ class SOP:
 
 @DATASETS.register("inshop")
 class InShop:
-    """DeepFashion In-Shop retrieval (Liu et al. 2016): list_eval_partition.txt (a count, a header, then image item
-    status) in the root or in Eval/, the images below img/ in the root or in Img/."""
+    """DeepFashion In-Shop Clothes Retrieval (Liu et al. 2016): 52,712 photographs of 7,982 items of clothing, with the
+    official split into train, query and gallery.
+
+    Layout: list_eval_partition.txt in the root or in Eval/, with a count, a header and lines of image, item, status;
+    the images in img/, in the root or in Img/. An item is a class.
+
+    Parameters:
+        root: the folder that holds list_eval_partition.txt or Eval/, and img/ or Img/
+
+    Example:
+        table = nearkin.data.load_table("inshop", "In-shop")
+        (table.split == "query").sum()                          # 14218
+    """
 
     official: ClassVar[Counts] = {"train": (25882, 3997), "query": (14218, 3985), "gallery": (12612, 3985)}
 
@@ -127,6 +181,7 @@ class InShop:
         self.root = root
 
     def load(self) -> Table:
+        """The table in the order of the list; a NearkinError when a file is missing or a status is unknown."""
         root = rooted("inshop", self.root)
         file = home("inshop", self.root, "list_eval_partition.txt", "Eval") / "list_eval_partition.txt"
         images = root if (root / "img").is_dir() else needed("inshop", root / "Img")
@@ -170,5 +225,5 @@ def _mat(file: Path) -> dict[str, Any]:
 
     try:
         return loadmat(file, squeeze_me=True, struct_as_record=False)
-    except Exception as error:      # a damaged file makes scipy raise a dozen unrelated kinds
+    except Exception as error:      # scipy raises many unrelated kinds of error for a damaged file
         raise NearkinError(f"{file} cannot be read as a MATLAB file: {error}") from error

@@ -1,12 +1,4 @@
-"""`PixelSource`: batches of uint8 images, from memory or from the decoded cache.
-
-    source = PixelSource(table, size=32, crop=32, augment=table.augment)
-    source.train(indices, generator)    # (B, 3, crop, crop): random resized crop and flip, as `augment` says
-    source.test(indices)                # (B, 3, size, size): centre crop
-
-Randomness comes from the generator alone, in one draw a batch. No thread pool: a crop at 112 px takes a third of a
-millisecond, too little to hand over.
-"""
+"""`PixelSource`: batches of uint8 images, from memory or from the decoded cache."""
 
 from collections.abc import Callable
 
@@ -21,33 +13,57 @@ from nearkin.errors import NearkinError
 
 
 class PixelSource:
+    """Batches of N images, augmented for training or cropped for tests, as uint8 tensors with channels first.
+
+    All chance comes from the generator that is passed in, in one draw per batch, or none where `augment` allows neither
+    crops nor flips. There is no thread pool: a crop at 112
+    pixels takes a third of a millisecond, which is too little to hand over to a thread.
+
+    Parameters:
+        images: a table of arrays, or decoded images; a table of files must go through `decoded` first
+        size: side of the test images
+        crop: side of the training images
+        augment: what training may do to an image, mostly `table.augment`
+
+    A NearkinError when a side is below 1 or the table has files instead of arrays.
+
+    Example:
+        source = PixelSource(decoded(table, resize=256), size=224, crop=224, augment=table.augment)
+        source.train(indices, generator), source.test(indices)  # (B, 3, crop, crop), (B, 3, size, size)
+    """
+
     def __init__(self, images: Table | Decoded, *, size: int, crop: int, augment: Augment):
         for name, side in (("size", size), ("crop", crop)):
             if side < 1:
-                raise NearkinError(f"{name}={side}: an image has at least 1 pixel a side")
+                raise NearkinError(f"{name}={side}: an image has at least 1 pixel per side")
         if isinstance(images, Table):
             if images.images is None:
                 raise NearkinError("a table of files is decoded first: PixelSource(decoded(table, resize=...), ...)")
             images = Decoded.of(images.images)
         self.images = images
         self.size, self.crop, self.augment = size, crop, augment
-        self._whole: dict[int, np.ndarray] = {}                     # where images need no work: all, channels first
+        self._whole: dict[int, np.ndarray] = {}         # side -> all images, channels first, if they have that side
 
     def __len__(self) -> int:
         return len(self.images)
 
     def train(
-        self, indices: np.ndarray, generator: Generator, size: int | None = None, part: slice = slice(None)
+        self, indices: np.ndarray, generator: Generator, size: int | None = None, only: slice = slice(None)
     ) -> Tensor:
-        """`part`: the slice of the batch that is wanted; chance is drawn for all of it, so that slices together are
-        the batch."""
+        """Training images (B, 3, side, side) uint8 of the rows `indices` (B,); the side is `size`, else `crop`.
+
+        Each is a random resized crop, or the centre crop where `augment` allows no cropping, flipped half of the time
+        where it allows flipping. `only` is the slice of the batch that is wanted. Random numbers are drawn for the
+        whole batch in any case, so that processes with equal generators that take one slice each have the batch
+        together.
+        """
         side = size or self.crop
         indices = np.asarray(indices)
         if self.augment.crop_scale is None and not self.augment.flip:
-            return self._centred(indices[part], side)
+            return self._centred(indices[only], side)
         heights, widths = self.images.shapes[indices].T
-        boxes, flips = (drawn[part] for drawn in draw_crops(heights, widths, self.augment, generator))
-        indices = indices[part]
+        boxes, flips = (drawn[only] for drawn in draw_crops(heights, widths, self.augment, generator))
+        indices = indices[only]
         if self.augment.crop_scale is None:
             batch = self._centred(indices, side)
         else:
@@ -58,11 +74,13 @@ class PixelSource:
         return batch
 
     def test(self, indices: np.ndarray, size: int | None = None) -> Tensor:
+        """The centre crops (B, 3, side, side) uint8 of the rows `indices` (B,); the side is `size`, else the source's
+        own."""
         return self._centred(np.asarray(indices), size or self.size)
 
     def _centred(self, indices: np.ndarray, side: int) -> Tensor:
         if self.images.in_memory and (self.images.shapes == side).all():
-            if side not in self._whole:                             # once: channels first, then plain gathers
+            if side not in self._whole:                             # transposed once, then only indexed
                 whole = self.images.pixels.reshape(-1, side, side, 3)
                 self._whole[side] = np.ascontiguousarray(whole.transpose(0, 3, 1, 2))
             return torch.from_numpy(self._whole[side][indices])

@@ -1,8 +1,4 @@
-"""`Table`: the one form that every data set takes. N images, a label each, further columns.
-
-Images are files (`paths`) or arrays already in memory (`images`, uint8 RGB). Labels are integers into
-`classes`. A column `split` (train, val, test, query, gallery) carries an official division when there is one.
-"""
+"""`Table`: the one form that every data set takes, and `Augment`: what training may do to its images."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,20 +10,48 @@ from nearkin.errors import NearkinError
 
 @dataclass(frozen=True)
 class Augment:
-    """What training may do to an image of this data set."""
+    """What training may do to the images of a data set; a `Table` carries one and a `PixelSource` does it.
 
-    crop_scale: tuple[float, float] | None = (0.08, 1.0)    # area of a random resized crop; None: no cropping
+    Parameters:
+        crop_scale: smallest and largest area of a random resized crop, as a share of the image; None: no random crops
+        crop_ratio: smallest and largest ratio of width to height of such a crop
+        flip: whether left and right may be exchanged
+    """
+
+    crop_scale: tuple[float, float] | None = (0.08, 1.0)
     crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
     flip: bool = True
 
 
 @dataclass(frozen=True)
 class Table:
-    labels: np.ndarray                                      # (N,) int64, indices into classes
+    """The one form that every data set takes: N images, one label per image, further columns.
+
+    `load_table` makes it, or your own code. The images are files (`paths`) or arrays in memory (`images`), never both.
+    Protocols divide its rows, `decoded` and `PixelSource` give its pixels, `verify` checks it.
+
+    Parameters:
+        labels: (N,) int64, one label per image: an index into `classes`
+        classes: the names of the classes
+        paths: N image files; or None
+        images: (N, H, W, 3) uint8, RGB; or None
+        root: the folder below which messages and the data hash name the files
+        columns: name -> (N,), one value per image; `split` (train, val, test, query, gallery) is the official division
+        augment: what training may do to the images
+        name: of the data set, for messages
+
+    A NearkinError unless exactly one of `paths` and `images` is given and every column has N values.
+
+    Example:
+        table = Table(labels=np.array([0, 0, 1]), classes=("cat", "dog"), images=np.zeros((3, 32, 32, 3), np.uint8))
+        table.take([2]).labels                                  # array([1])
+    """
+
+    labels: np.ndarray
     classes: tuple[str, ...]
-    paths: tuple[Path, ...] | None = None                   # N files, or
-    images: np.ndarray | None = None                        # (N, H, W, 3) uint8
-    root: Path | None = None                                # what paths are told relative to
+    paths: tuple[Path, ...] | None = None
+    images: np.ndarray | None = None
+    root: Path | None = None
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     augment: Augment = field(default_factory=Augment)
     name: str = "table"
@@ -45,10 +69,12 @@ class Table:
 
     @property
     def split(self) -> np.ndarray | None:
+        """The column `split` (N,), or None when the data set has no official division."""
         return self.columns.get("split")
 
     def take(self, indices: np.ndarray) -> "Table":
-        """The rows at `indices`, in that order; classes and label numbers stay."""
+        """The table of the rows at `indices`, in that order. `classes` and the numbers of the labels stay as they
+        are."""
         indices = np.asarray(indices)
         return replace(
             self,
@@ -59,7 +85,8 @@ class Table:
         )
 
     def shown(self, index: int) -> str:
-        """The image's name: its path below the root, or its number."""
+        """The name of an image for messages: its path below the root, its whole path where it lies elsewhere, or its
+        number when it is an array."""
         if self.paths is None:
             return f"image {index}"
         path = self.paths[index]

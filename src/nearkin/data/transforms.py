@@ -1,7 +1,8 @@
-"""Crops, restated: where to cut (batched, from one draw of random numbers) and how to resize.
+"""Crops: where to cut (for a whole batch, from one draw of random numbers) and how to resize.
 
-    random resized crop   area ~ U(scale)·HW, log ratio ~ U(log ratio), place uniform; up to ten tries, then the
-                          largest central crop of an allowed ratio (Szegedy et al. 2015, as torchvision draws it)
+    random resized crop   area ~ U(scale)·HW, log ratio ~ U(log ratio), place uniform. Up to ten tries until one fits
+                          into the image, then the largest central crop of an allowed ratio (Szegedy et al. 2015, as
+                          torchvision draws it)
     centre crop           the shorter side enlarged to the wanted size when it is smaller, then the middle square
 
 A box is (left, top, width, height) in pixels. Resizing is bilinear with antialiasing (Pillow).
@@ -17,14 +18,17 @@ from torch import Generator
 from nearkin.data.table import Augment
 
 TRIES = 10
-DRAWS = 2 * TRIES + 3                                       # numbers an image: area and ratio a try, place, flip
+DRAWS = 2 * TRIES + 3                                       # per image: area and ratio per try, left, top, flip
 
 
 def draw_crops(
     heights: np.ndarray, widths: np.ndarray, augment: Augment, generator: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes (B, 4) and flips (B,) of a batch of images (B,) high and wide. All numbers of the batch are drawn at
-    once, the same count whatever comes out, so that neither threads nor other images change an image's crop."""
+    """Boxes (B, 4) and flips (B,) bool for a batch of images of these heights (B,) and widths (B,).
+
+    All random numbers of the batch are drawn at once, equally many for every image whatever comes out, so that neither
+    threads nor the other images change an image's crop. Where `augment` allows no cropping, the box is the whole image.
+    """
     u = torch.rand(len(heights), DRAWS, generator=generator, dtype=torch.float64).numpy()           # (B, 23)
     flips = (u[:, -1] < 0.5) & augment.flip
     if augment.crop_scale is None:
@@ -36,7 +40,11 @@ def draw_crops(
 def random_resized_boxes(
     heights: np.ndarray, widths: np.ndarray, scale: tuple[float, float], ratio: tuple[float, float], u: np.ndarray
 ) -> np.ndarray:
-    """`u` (B, 22): ten areas, ten ratios, left, top, uniform in [0, 1)."""
+    """The boxes (B, 4) that the random numbers `u` mean for images of these heights (B,) and widths (B,).
+
+    `u` (B, 22) is uniform in [0, 1): ten areas, ten ratios, left, top. `scale` bounds the area as a share of the image,
+    `ratio` width by height. The first of the ten tries that fits into the image is taken, else the largest central box.
+    """
     rows = np.arange(len(heights))
     area = (heights * widths)[:, None] * (scale[0] + (scale[1] - scale[0]) * u[:, :TRIES])          # (B, 10)
     low, high = math.log(ratio[0]), math.log(ratio[1])
@@ -66,7 +74,7 @@ def _central_box(height: int, width: int, ratio: tuple[float, float]) -> tuple[i
 
 
 def cut(pixels: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
-    """The box of an image (H, W, 3), resized to (size, size, 3)."""
+    """The part of an image (H, W, 3) inside the box (4,), resized to (size, size, 3)."""
     left, top, width, height = (int(v) for v in box)
     part = pixels[top : top + height, left : left + width]
     if width == height == size:
@@ -75,7 +83,7 @@ def cut(pixels: np.ndarray, box: np.ndarray, size: int) -> np.ndarray:
 
 
 def shorter_side(pixels: np.ndarray, size: int) -> np.ndarray:
-    """The image with its shorter side at `size`, its aspect ratio kept."""
+    """The image (H, W, 3) resized so that its shorter side is `size`, its aspect ratio kept."""
     height, width = pixels.shape[:2]
     if min(height, width) == size:
         return pixels
@@ -85,6 +93,7 @@ def shorter_side(pixels: np.ndarray, size: int) -> np.ndarray:
 
 
 def centre(pixels: np.ndarray, size: int) -> np.ndarray:
+    """The middle square (size, size, 3) of an image (H, W, 3), which is enlarged first when it is smaller."""
     if min(pixels.shape[:2]) < size:
         pixels = shorter_side(pixels, size)
     top, left = ((side - size) // 2 for side in pixels.shape[:2])

@@ -13,32 +13,39 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from nearkin.engine.distributed import ALONE, Ranks
+from nearkin.engine.distributed import ranks
 from nearkin.samplers import BatchSampler
 
 
 class Source(Protocol):
     """Where inputs come from: pixels, or cached features behind a cut."""
 
-    def train(self, indices: np.ndarray, generator: Generator, *, part: slice = ...) -> Tensor: ...
-    def test(self, indices: np.ndarray) -> Tensor: ...
+    def train(self, indices: np.ndarray, generator: Generator, *, only: slice = ...) -> Tensor:
+        """Augmented inputs of these rows; `only` is the slice of them that is wanted."""
+
+    def test(self, indices: np.ndarray) -> Tensor:
+        """The inputs of these rows as they are evaluated."""
 
 
 class Batch(NamedTuple):
+    """One batch, ready for the network."""
+
     rows: np.ndarray                # positions in the training set
     x: Tensor                       # input of the model: this process's slice
     sampler_state: dict[str, Any]   # of the sampler after this batch
 
 
 def load_batches(
-    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int, ranks: Ranks = ALONE
+    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int
 ) -> Iterator[Batch]:
     """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread
     while the device computes; on a CPU that thread would only take the cores away."""
 
+    here = ranks()
+
     def load(indices: np.ndarray, step: int) -> Tensor:
         generator = generator_of(seed, step, 0, torch.device("cpu"))
-        return source.train(rows[indices], generator, part=ranks.part(len(indices)))
+        return source.train(rows[indices], generator, only=here.mine(len(indices)))
 
     def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
         return sampler.next(), sampler.state_dict(), step
@@ -76,4 +83,5 @@ def seed_default(seed: int, device: torch.device) -> None:
 
 
 def generator_of(seed: int, step: int, stream: int, device: torch.device) -> Generator:
+    """The generator of one step and use, on the device where its numbers are wanted."""
     return torch.Generator(device.type if device.type == "cuda" else "cpu").manual_seed(seed_of(seed, step, stream))

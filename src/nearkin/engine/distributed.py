@@ -39,6 +39,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
+        """Is this the rank that writes?"""
         return self.rank == 0
 
     # -- who has what --------------------------------------------------------------------------------------
@@ -47,23 +48,24 @@ class Ranks:
         """How many of `count` rows each rank has: consecutive slices that differ by one at most."""
         return [count // self.world + (r < count % self.world) for r in range(self.world)]
 
-    def parts(self, count: int) -> list[slice]:
-        """The slices of all ranks."""
+    def slices(self, count: int) -> list[slice]:
+        """The slices of all ranks, in their order."""
         sizes = self.sizes(count)
         return [slice(sum(sizes[:r]), sum(sizes[: r + 1])) for r in range(self.world)]
 
-    def part(self, count: int) -> slice:
+    def mine(self, count: int) -> slice:
         """This rank's slice of `count` rows."""
-        return self.parts(count)[self.rank]
+        return self.slices(count)[self.rank]
 
     def seed(self, seed: int) -> int:
         """For what each rank draws by itself (dropout): far from the seeds of the others."""
         return seed + self.rank * SEEDS
 
     def check(self, batch: int) -> None:
+        """Refuse more processes than a batch has images."""
         if self.world > batch:
             raise NearkinError(
-                f"{self.world} processes share batches of {batch} images: at most one process an image, so at most "
+                f"{self.world} processes share batches of {batch} images: at most one process per image, so at most "
                 f"{batch}, or a larger train.batch"
             )
 
@@ -91,15 +93,33 @@ class Ranks:
                 continue
             flat = torch.cat([g.flatten() for g in gradients])
             distributed.all_reduce(flat)
-            for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
-                gradient.copy_(part.view_as(gradient) / divisor)
+            for gradient, piece in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+                gradient.copy_(piece.view_as(gradient) / divisor)
 
     def wait(self) -> None:
+        """Until every rank is here."""
         if self.world > 1:
             distributed.barrier()
 
 
 ALONE = Ranks()
+_here = ALONE
+
+
+def ranks() -> Ranks:
+    """This process among those of its job."""
+    return _here
+
+
+@contextmanager
+def acting_as(other: Ranks) -> Iterator[Ranks]:
+    """Be `other` for a while: what `ranks()` gives inside."""
+    global _here
+    before, _here = _here, other
+    try:
+        yield other
+    finally:
+        _here = before
 
 
 def first() -> bool:
@@ -112,31 +132,36 @@ def prefix() -> str:
     return f"rank {os.environ.get('RANK', '?')}: " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
 
 
-def join(device: torch.device) -> tuple[Ranks, torch.device]:
-    """The ranks of the job that torchrun started, and this one's device; without torchrun a process is alone."""
+@contextmanager
+def joined(device: torch.device) -> Iterator[torch.device]:
+    """Inside, this process is one of the job that torchrun started; gives its device. Without torchrun it is alone.
+
+    A process whose partner died says so in one line; why it died, the partner has said itself.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
-        return Ranks(), device
+        with acting_as(ALONE):
+            yield device
+        return
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
-    if not distributed.is_initialized():
+    begun_here = not distributed.is_initialized()
+    if begun_here:
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    return Ranks(distributed.get_rank(), world), device
-
-
-@contextmanager
-def partners() -> Iterator[None]:
-    """A rank whose partner died says so in one line; the reason is the partner's to give."""
     try:
-        yield
+        with acting_as(Ranks(distributed.get_rank(), world)):
+            yield device
     except RuntimeError as error:
-        if not distributed.is_initialized() or not any(w in str(error).lower() for w in ("connection", "gloo", "nccl")):
+        if not any(word in str(error).lower() for word in ("connection", "gloo", "nccl")):
             raise
         raise NearkinError(
-            "another process of this job has ended, which and why is said beside this; the same command goes on from "
+            "another process of this job has ended; it says why in a line of its own; the same command goes on from "
             "the last checkpoint"
         ) from error
+    finally:
+        if begun_here:
+            distributed.destroy_process_group()
 
 
 class _Gather(torch.autograd.Function):
@@ -145,9 +170,9 @@ class _Gather(torch.autograd.Function):
         ctx.start, ctx.rows = sum(sizes[:rank]), sizes[rank]
         padded = x.new_zeros(max(sizes), *x.shape[1:])              # gloo wants one shape from all
         padded[: len(x)] = x
-        parts = [torch.empty_like(padded) for _ in sizes]
-        distributed.all_gather(parts, padded)
-        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+        slices = [torch.empty_like(padded) for _ in sizes]
+        distributed.all_gather(slices, padded)
+        return torch.cat([x[:size] for x, size in zip(slices, sizes, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
@@ -182,6 +207,7 @@ class SyncedBatchNorm(_BatchNorm):
         pass                                                        # 1d and 2d alike
 
     def forward(self, input: Tensor) -> Tensor:
+        """As BatchNorm does, with the mean and variance of all ranks' rows while training."""
         if not self.training:
             return super().forward(input)
         x = at_least_float32(input)
@@ -205,13 +231,13 @@ class SyncedBatchNorm(_BatchNorm):
         return out.to(input.dtype)
 
 
-def synchronise(module: nn.Module, ranks: Ranks) -> None:
-    """Every BatchNorm that trains, in place, sharing its parameters."""
-    if ranks.world == 1:
+def synchronise(module: nn.Module) -> None:
+    """Make every BatchNorm that trains synchronise its statistics; in place, parameters shared."""
+    if ranks().world == 1:
         return
     for name, child in module.named_children():
         if not isinstance(child, _BatchNorm):
-            synchronise(child, ranks)
+            synchronise(child)
         elif child.training:
             if type(child) not in (nn.BatchNorm1d, nn.BatchNorm2d):
                 raise NearkinError(

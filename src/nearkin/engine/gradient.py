@@ -18,10 +18,10 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nearkin.engine.distributed import Ranks
-from nearkin.engine.objective import Objective
+from nearkin.engine.distributed import ranks
 from nearkin.errors import NearkinError
 from nearkin.memory import Memory
+from nearkin.methods.base import Method
 from nearkin.models import Model
 from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
@@ -30,7 +30,8 @@ Forward = Callable[[Tensor, Mix | None], Embedded]
 Reseed = Callable[[int], None]      # sets the random numbers of the network for a chunk
 
 
-def check_chunks(chunk: int, model: Model, objective: Objective) -> None:
+def check_chunks(chunk: int, model: Model, objective: Method) -> None:
+    """Refuse two passes where they would not give the gradient of the whole batch."""
     if any(isinstance(m, _BatchNorm) and m.training for m in model.modules()):
         raise NearkinError(
             f"train.chunk={chunk}: the network's BatchNorm takes statistics of the whole batch, which no chunk has: "
@@ -41,30 +42,31 @@ def check_chunks(chunk: int, model: Model, objective: Objective) -> None:
 
 
 def batch_loss(
-    forward: Forward, objective: Objective, x: Tensor, labels: Tensor, *,
-    chunk: int | None, mix: Mix | None, generator: Generator, memory: Memory | None, ranks: Ranks, reseed: Reseed,
+    forward: Forward, objective: Method, x: Tensor, labels: Tensor, *,
+    chunk: int | None, mix: Mix | None, generator: Generator, memory: Memory | None, reseed: Reseed,
 ) -> tuple[Tensor, Embedded, Callable[[], None]]:  # fmt: skip
     """The loss of the whole batch, its embeddings, and what is left to do after the loss's backward.
 
     x is this process's slice of the images, labels are those of the whole batch."""
-    sizes = ranks.sizes(len(labels))
+    here = ranks()
+    sizes = here.sizes(len(labels))
     if chunk is None:
         reseed(0)
-        embedded = forward(x, mix).map(lambda t: ranks.gather(t, sizes))                    # (B, ...)
+        embedded = forward(x, mix).map(lambda t: here.gather(t, sizes))                    # (B, ...)
         return objective(embedded, labels, generator, memory), embedded, lambda: None
 
     chunks = x.split(chunk)
-    parts = []
+    computed = []
     with torch.no_grad():
         for number, images in enumerate(chunks):
             reseed(number)
-            parts.append(forward(images, None))
-    extras = {name: torch.cat([p.extras[name] for p in parts]) for name in parts[0].extras}
-    own = Embedded(torch.cat([p.z for p in parts]), extras)                                 # (b, ...)
-    whole = own.map(lambda t: ranks.gather(t, sizes).requires_grad_())                      # (B, ...), leaves
+            computed.append(forward(images, None))
+    extras = {name: torch.cat([c.extras[name] for c in computed]) for name in computed[0].extras}
+    local = Embedded(torch.cat([c.z for c in computed]), extras)                            # (b, ...)
+    whole = local.map(lambda t: here.gather(t, sizes).requires_grad_())                      # (B, ...), leaves
 
     def second_pass() -> None:
-        mine = ranks.part(len(labels))
+        mine = here.mine(len(labels))
         slopes = [None if t.grad is None else t.grad[mine].split(chunk) for t in whole.tensors()]
         for number, images in enumerate(chunks):
             reseed(number)

@@ -19,14 +19,15 @@ from torch import Tensor
 
 from nearkin.config.settings import TrainSpec
 from nearkin.engine.batches import Source, generator_of, load_batches, seed_default, seed_of
-from nearkin.engine.distributed import ALONE, Ranks
+from nearkin.engine.distributed import ranks
 from nearkin.engine.gradient import batch_loss, check_chunks
-from nearkin.engine.objective import Objective
 from nearkin.engine.optimise import clip, make_optimiser, schedule
 from nearkin.errors import NearkinError
 from nearkin.memory import Memory
+from nearkin.methods.base import Method
 from nearkin.models import Model
-from nearkin.pairs import Embedded, unit
+from nearkin.numerics import unit
+from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
@@ -39,13 +40,18 @@ class Keeper(Protocol):
 
     path: Path
 
-    def load(self, name: str) -> dict[str, Any] | None: ...
-    def save(self, name: str, state: dict[str, Any]) -> None: ...
-    def log(self, size: int) -> AbstractContextManager[Any]: ...
+    def load(self, name: str) -> dict[str, Any] | None:
+        """A state that was saved, or None."""
+
+    def save(self, name: str, state: dict[str, Any]) -> None:
+        """Write a state, whole or not at all."""
+
+    def log(self, size: int) -> AbstractContextManager[Any]:
+        """The log, cut back to `size` bytes."""
 
 
 @dataclass
-class Progress:
+class Reached:
     """What the loop has done so far: all of it goes into the checkpoint."""
 
     epoch: int = 0                  # epochs finished
@@ -59,7 +65,7 @@ def fit(
     run: Keeper,
     spec: TrainSpec,
     model: Model,
-    objective: Objective,
+    objective: Method,
     sampler: BatchSampler,
     source: Source,
     rows: np.ndarray,                                               # (N,) rows of the training images
@@ -68,25 +74,25 @@ def fit(
     validate: Callable[[Model], dict[str, float]] | None,
     device: torch.device,
     memory: Memory | None = None,
-    ranks: Ranks = ALONE,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
-) -> Progress:
+) -> Reached:
     """Train, checkpoint, select. The chosen weights are `model.pt` of the run afterwards."""
+    here = ranks()
     model.to(device)
     objective.to(device)
     optimiser = make_optimiser(spec, model, objective)
     network = model if model.cut == "none" else model.back          # behind a cut the source gives features
-    done = Progress()
+    done = Reached()
     sampler_state = sampler.state_dict()
     log_size = 0
-    if (state := ranks.share(lambda: run.load("checkpoint.pt"))) is not None:
+    if (state := here.share(lambda: run.load("checkpoint.pt"))) is not None:
         try:
             model.load_state_dict(state["model"])
             objective.load_state_dict(state["objective"])
             optimiser.load_state_dict(state["optimiser"])
             if memory is not None:
                 memory.load_state_dict(state["memory"])
-            done, sampler_state, log_size = Progress(**state["progress"]), state["sampler"], state["log_size"]
+            done, sampler_state, log_size = Reached(**state["progress"]), state["sampler"], state["log_size"]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
     sampler.load_state_dict(sampler_state)
@@ -120,7 +126,7 @@ def fit(
             save_model()                                            # epochs=0: the untrained network
         # a sampler that plans from the latest embeddings cannot be asked ahead
         ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
-        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead, ranks=ranks)
+        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead)
         for epoch in range(done.epoch, epochs):
             if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                 break
@@ -137,13 +143,13 @@ def fit(
                 for group in optimiser.param_groups:
                     group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
                 generator = generator_of(spec.seed, done.step, 2, device)
-                own = targets[batch.rows]                           # (B,)
+                y = targets[batch.rows]                             # (B,)
                 mix = objective.mix(len(batch.rows), model.depths, generator)
                 loss, embedded, finish = batch_loss(
-                    forward, objective, batch.x.to(device, non_blocking=True), own, chunk=spec.chunk, mix=mix,
-                    generator=generator, ranks=ranks,
+                    forward, objective, batch.x.to(device, non_blocking=True), y, chunk=spec.chunk, mix=mix,
+                    generator=generator,
                     memory=memory if memory is not None and epoch >= memory.warmup else None,
-                    reseed=lambda c: seed_default(ranks.seed(seed_of(spec.seed, done.step, 1) + c), device),
+                    reseed=lambda c: seed_default(here.seed(seed_of(spec.seed, done.step, 1) + c), device),
                 )  # fmt: skip
                 value = loss.item()
                 if not math.isfinite(value):
@@ -154,7 +160,7 @@ def fit(
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()
                 finish()
-                ranks.reduce(model.parameters(), objective.parameters())
+                here.reduce(model.parameters(), objective.parameters())
                 if spec.clip is not None:
                     clip(spec, [p for g in optimiser.param_groups for p in g["params"]])
                 optimiser.step()
@@ -163,7 +169,7 @@ def fit(
                 if mix is None:
                     sampler.update(batch.rows, z)
                 if memory is not None:
-                    memory.add(z, own, done.step)
+                    memory.add(z, y, done.step)
                 sampler_state = batch.sampler_state
                 if done.step == (epoch + 1) * per_epoch:
                     spread = mean_cosine_distance(z)

@@ -1,19 +1,16 @@
-"""`Objective` = loss + miner + regularisers: the one module that the trainer optimises and saves beside the model.
-
-Proxies, class weights and β are its parameters, so they can never be forgotten by the optimiser or the
-checkpoint.
-"""
+"""`Objective` = loss + miner + regularisers."""
 
 import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
 from nearkin.losses.foreign import ForeignLoss
 from nearkin.memory import Memory
+from nearkin.methods.base import Method
 from nearkin.miners import Miner
 from nearkin.miners.foreign import ForeignMiner
 from nearkin.pairs import Embedded, Pairs
@@ -21,7 +18,22 @@ from nearkin.registry import LOSSES, MINERS, REGULARISERS
 from nearkin.regularisers import Mix, Mixup, Regulariser
 
 
-class Objective(nn.Module):
+class Objective(Method):
+    """Loss + miner + regularisers: the one module that the training loop optimises and saves beside the model.
+
+    Proxies, class weights and β are its parameters, so that no optimiser and no checkpoint can forget them. A miner
+    that gives what the loss does not take, or a regulariser that changes what no miner gives, is refused here.
+
+    Parameters:
+        loss: a `nearkin.losses.Loss`.
+        miner: a `nearkin.miners.Miner`, or None: all pairs or triplets of the batch.
+        regularisers: any number of `nearkin.regularisers.Regulariser`.
+
+    Example:
+        objective = Objective(nearkin.losses.Triplet(), nearkin.miners.Semihard())
+        value = objective(embeddings, labels)
+    """
+
     def __init__(self, loss: Loss, miner: Miner | None = None, regularisers: Sequence[Regulariser] = ()):
         super().__init__()
         if miner is not None and miner.gives not in loss.accepts:
@@ -61,10 +73,6 @@ class Objective(nn.Module):
         """Share of active terms in the last call, where the loss counts them."""
         return self.loss.active
 
-    def describe(self) -> dict[str, Any]:
-        """What the log tells of it at the end of an epoch."""
-        return {}
-
     def check_memory(self) -> None:
         """A memory beside a loss that cannot use it is an error before the first step."""
         why = None
@@ -87,6 +95,7 @@ class Objective(nn.Module):
         generator: Generator | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
+        """The loss of a batch (B, D), (B,), penalties added; with a memory its rows are further references."""
         mix = None
         if isinstance(embedded, Embedded):
             mix = embedded.mix
@@ -136,11 +145,13 @@ def build_objective(
 
 
 def as_loss(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Loss:
+    """A loss of ours, or one of another library behind our interface."""
     built = _construct(cls, given, settings)
     return built if isinstance(built, Loss) else ForeignLoss(built)
 
 
 def as_miner(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Miner:
+    """A miner of ours, or one of another library behind our interface."""
     built = _construct(cls, given, settings)
     return built if isinstance(built, Miner) else ForeignMiner(built, dim=given["dim"])
 

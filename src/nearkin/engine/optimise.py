@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from nearkin.config.settings import TrainSpec
-from nearkin.engine.objective import Objective
+from nearkin.config.settings import GroupSpec, TrainSpec
 from nearkin.errors import NearkinError
+from nearkin.methods.base import Method
 from nearkin.models import Model
 
 OPTIMISERS: dict[str, Any] = {
@@ -16,7 +16,7 @@ OPTIMISERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch.optim.Optimizer:
+def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.optim.Optimizer:
     """Groups for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
     groups = model.trainable_groups() + [{**g, "new": True} for g in objective.parameter_groups()]
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
@@ -25,15 +25,19 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Objective) -> torch
     base_lr = spec.lr or 0.0
     settings = []
     for group in groups:
-        own = spec.groups.get(group["name"])
-        lr = own.lr if own and own.lr is not None else group.get("lr", base_lr * group.get("lr_factor", 1.0))
+        override = spec.groups.get(group["name"], GroupSpec())
+        lr = _given(override.lr, group.get("lr", base_lr * group.get("lr_factor", 1.0)))
         settings.append({
             "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
-            "weight_decay": own.weight_decay if own and own.weight_decay is not None else spec.weight_decay,
-            **({} if spec.optimiser == "sgd" else {"eps": own.eps if own and own.eps is not None else spec.eps}),
+            "weight_decay": _given(override.weight_decay, spec.weight_decay),
+            **({} if spec.optimiser == "sgd" else {"eps": _given(override.eps, spec.eps)}),
             **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
         })  # fmt: skip
     return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
+
+
+def _given(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:
@@ -46,6 +50,7 @@ def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:
 
 
 def clip(spec: TrainSpec, parameters: list[nn.Parameter]) -> None:
+    """Bound the gradients: each value, or the norm of all together, by `train.clip`."""
     if spec.clip_by == "value":
         nn.utils.clip_grad_value_(parameters, spec.clip)  # type: ignore[arg-type]
     else:

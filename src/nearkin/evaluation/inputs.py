@@ -1,4 +1,4 @@
-"""`Sets`: the queries and the gallery of one evaluation, checked."""
+"""`Sets`: the checked queries and gallery of one evaluation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,36 +13,51 @@ from nearkin.evaluation.arrays import as_classes, as_embeddings, as_index, check
 
 @dataclass(frozen=True)
 class Sets:
+    """The queries and the gallery of one evaluation. `make_sets` builds it from what a user hands over.
+
+    Parameters, which are also its attributes (Q queries, G gallery items, D dimensions):
+        query: (Q, D) tensor, the raw embeddings of the queries.
+        gallery: (G, D) tensor; the same object as `query` if every item is both query and gallery item.
+        labels: (Q,) array, the class index of each query.
+        gallery_labels: (G,) array, the class index of each gallery item; the indices are common to both sets.
+        own: (Q,) array, the index of each query in the gallery, -1 for a query that is not in it; None if no query is.
+        names: the labels as the user gave them; class index i stands for the label names[i].
+
+    Example:
+        sets = make_sets(embeddings, labels, query=None, gallery=None, distance="cosine")
+        alone = sets.relevant == 0              # (Q,) queries without another item of their class
+    """
+
     query: Tensor                   # (Q, D)
-    gallery: Tensor                 # (G, D), the same object where query = gallery
-    labels: np.ndarray              # (Q,) class indices, common to both
+    gallery: Tensor                 # (G, D)
+    labels: np.ndarray              # (Q,)
     gallery_labels: np.ndarray      # (G,)
-    own: np.ndarray | None          # (Q,) place of each query in the gallery, -1: not there; None: none is there
-    names: np.ndarray               # the labels as they were given, by class index
+    own: np.ndarray | None          # (Q,)
+    names: np.ndarray               # (C,)
 
     @property
     def available(self) -> int:
-        """Neighbours that every query has."""
+        """How many neighbours every query has: the largest k that is defined for all of them."""
         return len(self.gallery) - (self.own is not None)
 
     @property
     def deepest(self) -> int:
-        """Neighbours that some query has."""
+        """How many neighbours the query with the most neighbours has; a query in the gallery has one less."""
         return len(self.gallery) - int(self.own is not None and bool((self.own >= 0).all()))
 
     @property
     def size(self) -> np.ndarray:
-        """k_c: gallery items of the query's class, itself counted if it is one of them."""
+        """(Q,) k_c: the gallery items of each query's class; the query itself counts if it is in the gallery."""
         return np.bincount(self.gallery_labels, minlength=len(self.names))[self.labels]             # (Q,)
 
     @property
     def relevant(self) -> np.ndarray:
-        """R_q: gallery items of the query's class but itself."""
+        """(Q,) R_q: the gallery items of each query's class, without the query itself."""
         return self.size - (0 if self.own is None else self.own >= 0)                               # (Q,)
 
     @property
     def items(self) -> tuple[Tensor, np.ndarray]:
-        """Every item once, for what does not ask who queries whom."""
+        """All embeddings (N, D) and class indices (N,), each item once, for metrics that do not rank."""
         if self.query is self.gallery:
             return self.gallery, self.gallery_labels
         extra = np.arange(len(self.query)) if self.own is None else np.flatnonzero(self.own < 0)
@@ -50,8 +65,16 @@ class Sets:
         return z, np.concatenate([self.gallery_labels, self.labels[extra]])
 
 
-def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, metric: str) -> Sets:
-    """`query`, `gallery`: None, masks or indices; `gallery` also a pair (embeddings, labels)."""
+def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, distance: str) -> Sets:
+    """Check the input of `evaluate` and make `Sets` of it.
+
+    Parameters:
+        embeddings: (N, D), anything like an array.
+        labels: (N,), numbers or strings.
+        query: a mask or indices of the items that are queries; None: all.
+        gallery: the same for the gallery, or a pair (embeddings, labels) of its own.
+        distance: "cosine", "euclid" or "snr"; it decides which vectors are refused.
+    """
     z = as_embeddings(embeddings, "embeddings")
     if isinstance(gallery, tuple):
         other = as_embeddings(gallery[0], "gallery embeddings")
@@ -65,14 +88,14 @@ def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, metric: st
         sets = _select(z, y, names, query, gallery)
     if sets.query.shape[1] != sets.gallery.shape[1]:
         raise NearkinError(
-            f"queries have {sets.query.shape[1]} dimensions, the gallery {sets.gallery.shape[1]}: one model makes both"
+            f"queries have {sets.query.shape[1]} dimensions, the gallery {sets.gallery.shape[1]}; both must come from one model"
         )
     _check_classes(sets)
     if sets.gallery is sets.query:
-        check_vectors(sets.query, metric, "embedding")
+        check_vectors(sets.query, distance, "embedding")
     else:
-        check_vectors(sets.query, metric, "query")
-        check_vectors(sets.gallery, metric, "gallery")
+        check_vectors(sets.query, distance, "query")
+        check_vectors(sets.gallery, distance, "gallery")
     return sets
 
 
@@ -90,7 +113,7 @@ def _check_classes(sets: Sets) -> None:
     if len(sets.query) == 0 or sets.available < 1:
         raise NearkinError(f"{len(sets.query)} queries and {len(sets.gallery)} gallery items: nothing to rank")
     if len(np.unique(np.concatenate([sets.labels, sets.gallery_labels]))) == 1:
-        raise NearkinError("the labels hold one class only, so every neighbour is a hit; at least 2 classes are needed")
+        raise NearkinError("there is one class only, so every neighbour is a hit; at least 2 classes are needed")
     if not sets.relevant.any():
-        reason = "every class has one item" if sets.own is not None else "the queries' classes are absent from it"
-        raise NearkinError(f"no query has another item of its class in the gallery ({reason}): nothing can be found")
+        reason = "every class has one item" if sets.own is not None else "the queries' classes are absent from the gallery"
+        raise NearkinError(f"no query has another item of its class in the gallery ({reason}), so nothing can be found")

@@ -1,4 +1,4 @@
-"""From ranked neighbours to one value a query, block by block: the table of neighbours is never held whole."""
+"""From ranked neighbours to one value per query, one block of queries at a time: the table of all neighbours never exists."""
 
 import numpy as np
 import torch
@@ -6,14 +6,22 @@ import torch
 from nearkin.errors import NearkinError
 from nearkin.evaluation.inputs import Sets
 from nearkin.evaluation.metrics.base import Metric, Ranked, Sizes
-from nearkin.evaluation.search import WORST, Progress, decode, encode, search
+from nearkin.evaluation.search import WORST, OnProgress, decode, encode, search
 from nearkin.evaluation.tiles import TILE, Tiles
 
 
 def rank(
-    sets: Sets, asked: list[Metric], *, metric: str, budget_mib: float, progress: Progress | None
+    sets: Sets, asked: list[Metric], *, distance: str, budget_mib: float, progress: OnProgress | None
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Values a query (Q,) of the per-query metrics, and the numbers of the occurrence metrics."""
+    """The metrics that need a ranking: the values (Q,) of each per-query metric, and the number of each occurrence metric.
+
+    Parameters:
+        sets: queries and gallery.
+        asked: metrics of these two kinds.
+        distance: "cosine", "euclid" or "snr".
+        budget_mib: working memory of the search.
+        progress: called after every tile with (tiles done, tiles in all).
+    """
     relevant, size = sets.relevant, sets.size
     depth = _depth(sets, asked, Sizes(int(relevant.max()), int(size.max())))
     from_hits = [m for m in asked if m.function.kind == "query" and not m.function.first]
@@ -23,7 +31,7 @@ def rank(
     from_counts = [m for m in asked if m.function.kind == "occurrence"]
     counts = [np.zeros(len(sets.gallery), np.int64) for _ in from_counts]
     found = search(
-        sets.query, sets.gallery, depth, own=sets.own, metric=metric, budget_mib=budget_mib, progress=progress
+        sets.query, sets.gallery, depth, own=sets.own, distance=distance, budget_mib=budget_mib, progress=progress
     )
     stop = 0
     for index, _ in found:
@@ -39,7 +47,7 @@ def rank(
     per_query = {key: np.concatenate(parts) for key, parts in values.items()}
     if from_first:
         missed = np.flatnonzero((first == 0) & (relevant > 0))
-        first[missed] = np.maximum(first_hit(sets, missed, metric), depth + 1)
+        first[missed] = np.maximum(first_hit(sets, missed, distance), depth + 1)
         whole = Ranked(np.zeros((len(first), 0), bool), relevant, size, first)
         per_query |= {m.key: m(whole) for m in from_first}
     return per_query, {m.key: m.function(count) for m, count in zip(from_counts, counts, strict=True)}
@@ -48,20 +56,20 @@ def rank(
 def _depth(sets: Sets, asked: list[Metric], sizes: Sizes) -> int:
     for m in asked:
         if m.k is not None and m.k > sets.available:
-            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {sets.available} neighbours a query")
+            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {sets.available} neighbours per query")
     return min(sets.deepest, max(m.function.depth(sizes, m.k) for m in asked))
 
 
-def first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:
-    """Rank of the first relevant item of these queries, over the whole gallery."""
+def first_hit(sets: Sets, rows: np.ndarray, distance: str) -> np.ndarray:
+    """The rank of the first relevant item in the whole gallery, for each of the queries `rows` (each has one)."""
     blocks = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
-    return np.concatenate([_first_hit(sets, block, metric) for block in blocks] or [np.zeros(0, np.int64)])
+    return np.concatenate([_first_hit(sets, block, distance) for block in blocks] or [np.zeros(0, np.int64)])
 
 
-def _first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:
-    """Find the best relevant item, then count what stands before it."""
+def _first_hit(sets: Sets, rows: np.ndarray, distance: str) -> np.ndarray:
+    """For up to T queries: find the best relevant item, then count the items that rank before it."""
     own = None if sets.own is None else sets.own[rows]
-    tiles = Tiles(sets.query[torch.from_numpy(rows)], sets.gallery, metric, own)
+    tiles = Tiles(sets.query[torch.from_numpy(rows)], sets.gallery, distance, own)
     best = np.full(len(rows), WORST)                                # (T,) key of the best relevant item
     for j in range(tiles.columns):
         start = j * TILE
@@ -76,8 +84,8 @@ def _first_hit(sets: Sets, rows: np.ndarray, metric: str) -> np.ndarray:
     rank = np.ones(len(rows), np.int64)
     for j in range(tiles.columns):
         s = tiles(0, j)[: len(rows)]                                # (T, T)
-        place = index - j * TILE                                    # of the best item, seen from this tile
-        # Left of the best item a tie stands before it, right of it behind.
+        place = index - j * TILE                                    # column of the best item, counted from the first column of this tile
+        # An item that ties with the best one ranks before it if its index is lower, after it if it is higher.
         bar = np.where(place >= TILE, np.nextafter(similarity, np.float32(-np.inf)), similarity)
         rank += (s > bar[:, None]).sum(1)
         for row in np.flatnonzero((place > 0) & (place < TILE)):

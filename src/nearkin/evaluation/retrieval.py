@@ -18,7 +18,7 @@ from nearkin.evaluation.metrics.base import Metric, parse
 from nearkin.evaluation.metrics.clustering import kmeans
 from nearkin.evaluation.ranking import rank
 from nearkin.evaluation.search import Neighbours, Progress, neighbours
-from nearkin.pairs import unit
+from nearkin.numerics import unit
 
 __all__ = ["Evaluation", "Neighbours", "bootstrap_over_classes", "evaluate", "neighbours"]
 

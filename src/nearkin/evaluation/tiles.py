@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nearkin.errors import NearkinError, choices
-from nearkin.pairs import unit
+from nearkin.numerics import unit
 
 TILE = 1024
 METRICS = ("cosine", "euclid", "snr")

@@ -1,4 +1,10 @@
-"""Losses: `nearkin.losses.X(...)(embeddings, labels[, tuples])`."""
+"""Losses: `nearkin.losses.X(...)(embeddings, labels[, tuples])` gives one number, as a scalar tensor.
+
+Letters in the formulas: z_i is the raw embedding of sample i, e_i = z_i/‖z_i‖, s_ij = e_i·e_j the cosine similarity of
+samples i and j, d_ij = ‖e_i - e_j‖ their distance. a is an anchor, p a positive (another sample of its class; all of
+them are P_a), n a negative (a sample of another class; all of them are N_a). y_i is the label of sample i. Class c has
+a learned vector w_c, ŵ_c = w_c/‖w_c‖. [x]₊ = max(0, x), and [c = y_i] is 1 if the equation holds, else 0.
+"""
 
 from nearkin.losses.angular import Angular
 from nearkin.losses.base import Loss, PairLoss, ProxyLoss, TripletLoss

@@ -1,10 +1,4 @@
-"""Angular loss, beside the N-pair loss with the same randomly drawn positives.
-
-    ℓ_a = log(1 + Σ_n exp(4 tan²α (e_a + e_p)·e_n - 2(1 + tan²α) e_a·e_p)),   L = N-pair + λ·mean ℓ_a + ν·mean ‖z‖
-
-Wang et al. 2017 (ICCV). α = 45°, λ = 2, ν = 0.005 as in Roth et al. 2020, whose eq. 5 is misprinted: tan² belongs to α
-alone, and the last product is a·p.
-"""
+"""Angular loss, beside the N-pair loss."""
 
 import math
 from typing import ClassVar
@@ -22,9 +16,32 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("angular")
 class Angular(Loss):
-    """Angular loss beside the N-pair loss. `alpha` in degrees; `npair=0` leaves the N-pair term out."""
+    """Angular loss beside the N-pair loss: it bounds the angle at the negative of each triplet.
 
-    source = "Wang et al. 2017"
+        ℓ_a = log(1 + Σ_n exp(4 tan²α (e_a + e_p)·e_n - 2(1 + tan²α) e_a·e_p))
+        L   = N-pair + λ·mean_a ℓ_a + ν·mean_i ‖z_i‖
+
+    Every anchor a that has a positive and a negative gets one positive p, drawn at random; both terms use the same one.
+    n runs over all negatives of a. e are unit vectors, z raw vectors. The N-pair term is `NPair` with pairing="anchor",
+    without its penalty.
+
+    Source: Wang et al. 2017 (ICCV); α = 45°, λ = 2, ν = 0.005 as in Roth et al. 2020, whose eq. 5 is misprinted: tan²
+    belongs to α alone, and the last product is a·p.
+
+    Parameters:
+        alpha: α in degrees, the largest angle at the negative in the triangle of a, p and n; above 0 and below 90.
+        lam: λ, weight of the angular term; at least 0.
+        npair: weight of the N-pair term; at least 0, and 0 leaves it out.
+        nu: ν, weight of the mean norm of the raw embeddings; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. Positives drawn by the caller are `Couples` of (T,).
+
+    Example:
+        loss = nearkin.losses.Angular(alpha=45.0, lam=2.0)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Wang et al. 2017"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
 
     def __init__(self, *, alpha: float = 45.0, lam: float = 2.0, npair: float = 1.0, nu: float = 0.005):
@@ -39,9 +56,11 @@ class Angular(Loss):
         self.nu = nu
 
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
+        """One random positive for each anchor that has a positive and a negative: `Couples` of (T,)."""
         return draw_couples(pairs, generator) if tuples is None else tuples
 
     def compute(self, pairs: Pairs, couples: Couples | None = None) -> Tensor:
+        """The scalar value, given the couples (T,) that `draw` made."""
         if couples is None:
             raise NearkinError("Angular.compute needs couples: call the loss, not compute")
         tan2 = math.tan(math.radians(self.alpha)) ** 2

@@ -1,11 +1,4 @@
-"""Contrastive loss.
-
-    distance form       mean [d_p - m₊]₊ + mean [γ - d_n]₊
-    similarity form     mean over all pairs of -s_p for a positive, [s_n - λ]₊ for a negative
-
-Hadsell, Chopra, LeCun 2006 (CVPR); m₊ = 0, γ = 1 as in Roth et al. 2020 (eq. 1); the similarity form and λ = 0.5 are
-Psomas 2020's (eq. 2.15).
-"""
+"""Contrastive loss, on distances or on similarities."""
 
 from typing import ClassVar, Literal
 
@@ -21,13 +14,36 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("contrastive")
 class Contrastive(PairLoss):
-    """Contrastive loss.
+    """Contrastive loss: positive pairs attract, negative pairs repel each other up to a margin.
 
-    With triplets (a, p, n) each side of the distance form is a mean over the triplets; without, over the non-zero
-    terms of all pairs. A side without pairs contributes 0.
+        form="distance"      L = mean [d_p - m₊]₊ + mean [γ - d_n]₊
+        form="similarity"    L = mean over all pairs of -s_p for a positive, [s_n - λ]₊ for a negative
+
+    d and s are the distance and the cosine similarity of two unit vectors, p a positive pair (one class), n a negative
+    pair.
+
+    What is averaged: without triplets, each side of the distance form is a mean over its non-zero terms of all pairs,
+    or of the pairs that a miner keeps. With triplets (a, p, n), each side is a mean over all triplets. The similarity
+    form is one mean over all pairs, or over the two pairs of every triplet. A side without pairs contributes 0.
+
+    Source: Hadsell, Chopra, LeCun 2006 (CVPR); m₊ = 0, γ = 1 as in Roth et al. 2020 (eq. 1); the similarity form and λ
+    = 0.5 are those of Psomas 2020 (eq. 2.15).
+
+    Parameters:
+        form: "distance" or "similarity", the formula that is used.
+        pos_margin: m₊, the distance at which a positive pair stops attracting (distance form); at least -2. Below 0 it
+            attracts at every distance.
+        neg_margin: γ, the distance at which a negative pair stops repelling (distance form); at least 0.
+        threshold: λ, the similarity below which a negative pair does not repel (similarity form); between -1 and 1.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: masks (B, B) or triplets (T,); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.Contrastive(pos_margin=0.0, neg_margin=1.0)
+        value = loss(embeddings, labels)
     """
 
-    source = "Hadsell et al. 2006"
+    paper = "Hadsell et al. 2006"
     accepts: ClassVar[tuple[type, ...]] = (PairMasks, Triplets)
 
     def __init__(
@@ -40,7 +56,7 @@ class Contrastive(PairLoss):
     ):
         super().__init__()
         one_of("distance", "similarity", form=form)
-        at_least(-2, pos_margin=pos_margin)     # a margin below 0 attracts without end: some tuned values do
+        at_least(-2, pos_margin=pos_margin)     # below 0 every positive pair attracts; some tuned values are below 0
         at_least(0, neg_margin=neg_margin)
         between(-1, 1, threshold=threshold)
         self.form = form
@@ -49,6 +65,7 @@ class Contrastive(PairLoss):
         self.threshold = threshold
 
     def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        """The scalar value over the masks (B, M) of `pairs`, or over the listed triplets (T,)."""
         if triplets is not None:
             return self._triplets(pairs, triplets)
         if self.form == "distance":
@@ -80,9 +97,10 @@ class Contrastive(PairLoss):
 def hinge_means(
     d: Tensor, positive: Tensor, negative: Tensor, pos_margin: float, neg_margin: float
 ) -> tuple[Tensor, Tensor]:
-    """mean [d - m₊]₊ over positives + mean [γ - d]₊ over negatives, each over its non-zero terms; and their share.
+    """mean [d - m₊]₊ over positives + mean [γ - d]₊ over negatives, each over its non-zero terms; d is (B, M).
 
-    A hinge is linear where it is active: its mean is one product of d with a matrix of weights.
+    Returns this value and the share of pairs whose term is not zero. A hinge is linear where it is active, so its mean
+    is one product of d with a matrix of weights.
     """
     with torch.no_grad():
         attract = positive & (d > pos_margin)                                                   # (B, M)

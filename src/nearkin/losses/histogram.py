@@ -1,12 +1,4 @@
-"""Losses on histograms of similarities, with soft bins: a value spreads linearly over its two neighbouring nodes.
-
-    histogram   L = Σ_r h⁻(r) Σ_{q≤r} h⁺(q)         the chance that a negative pair is more similar than a positive one
-    fastap      L = 1 - mean_a (1/|P_a|) Σ_l h⁺_a(l) H⁺_a(l) / H_a(l)         average precision of an anchor's ranking
-
-Ustinova, Lempitsky 2016 (NeurIPS), 65 nodes on [-1, 1] as in Roth et al. 2020 (CUB and Cars; 11 on SOP); h± are the
-shares of all positive and negative pairs. Cakir et al. 2019 (CVPR), 10 bins on d² in [0, 4]; H is the cumulative count
-of both kinds, H⁺ of positives.
-"""
+"""Losses on histograms of similarities with soft bins: histogram loss and FastAP."""
 
 import torch
 from torch import Tensor
@@ -20,9 +12,27 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("histogram")
 class Histogram(PairLoss):
-    """Histogram loss. 0 if the batch has no positive or no negative pair."""
+    """Histogram loss: the chance that a random negative pair is more similar than a random positive pair.
 
-    source = "Ustinova, Lempitsky 2016"
+        L = Σ_r h⁻(r) Σ_{q≤r} h⁺(q)
+
+    h⁺ and h⁻ are the shares of all positive and of all negative pairs at each node of a histogram of cosine
+    similarities. Its bins are soft: a similarity spreads linearly over its two neighbouring nodes. The value is 0 if
+    the batch has no positive or no negative pair.
+
+    Source: Ustinova, Lempitsky 2016 (NeurIPS); 65 nodes on [-1, 1] as in Roth et al. 2020 (CUB and Cars; 11 on SOP).
+
+    Parameters:
+        nodes: the number of nodes of the histogram, evenly spaced on [-1, 1]; at least 2.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: masks (B, B); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.Histogram(nodes=65)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Ustinova, Lempitsky 2016"
 
     def __init__(self, *, nodes: int = 65):
         super().__init__()
@@ -30,6 +40,7 @@ class Histogram(PairLoss):
         self.nodes = nodes
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value over the masks (B, M) of `pairs`."""
         x = (pairs.s + 1) * ((self.nodes - 1) / 2)                                              # (B, M) in nodes
         positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.nodes)      # (B, R)
         positive, negative = positive.sum(0), negative.sum(0)                                   # (R,)
@@ -40,9 +51,27 @@ class Histogram(PairLoss):
 
 @LOSSES.register("fastap")
 class FastAP(PairLoss):
-    """FastAP loss: the mean over the anchors that have positives."""
+    """FastAP loss: 1 minus the mean average precision of the anchors' rankings, read off soft histograms.
 
-    source = "Cakir et al. 2019"
+        L = 1 - mean_a (1/|P_a|) Σ_l h⁺_a(l) H⁺_a(l) / H_a(l)
+
+    For each anchor a with positives P_a, h⁺_a counts them in bins of d², the squared distance of unit vectors; H⁺_a is
+    the cumulative count of its positives and H_a that of its positives and negatives. Bins are soft: a value spreads
+    linearly over its two neighbouring nodes. The mean is over the anchors that have positives.
+
+    Source: Cakir et al. 2019 (CVPR); 10 bins on d² in [0, 4].
+
+    Parameters:
+        bins: the number of bins of d² on [0, 4], which have bins + 1 nodes; at least 1.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: masks (B, B); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.FastAP(bins=10)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Cakir et al. 2019"
 
     def __init__(self, *, bins: int = 10):
         super().__init__()
@@ -50,6 +79,7 @@ class FastAP(PairLoss):
         self.bins = bins
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value over the masks (B, M) of `pairs`."""
         x = (1 - pairs.s) * (self.bins / 2)                                                     # (B, M), d² in bins
         positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.bins + 1)   # (B, L)
         up_to, all_up_to = positive.cumsum(1), (positive + negative).cumsum(1)

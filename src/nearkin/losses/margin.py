@@ -1,11 +1,4 @@
-"""Margin loss.
-
-    ℓ = [γ + d_ap - β]₊ + [γ + β - d_an]₊,      L = Σ ℓ / number of active terms + ν·Σβ
-
-with a learned boundary β: one for all, or one a class (the anchor's). Wu et al. 2017 (ICCV). γ = 0.2, β = 1.2 a class
-and learned at 50 times the base rate, ν = 0 as in the code of Roth et al. 2020 (eq. 10 lacks the hinges).
-divisor="active_triplets" counts triplets with an active half, as their code does; "active_pairs" counts halves.
-"""
+"""Margin loss, with a learned boundary between positive and negative distances."""
 
 from typing import Literal
 
@@ -21,9 +14,35 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("margin")
 class Margin(TripletLoss):
-    """Margin loss. Without a miner: all triplets of the batch, in O(B·M) memory."""
+    """Margin loss: positives lie within a learned boundary β of the anchor, negatives beyond it.
 
-    source = "Wu et al. 2017"
+        ℓ = [γ + d_ap - β]₊ + [γ + β - d_an]₊,      L = Σ ℓ / number of active terms + ν·Σβ
+
+    d is the distance of two unit vectors, a an anchor, p another sample of its class, n a sample of another class. The
+    boundary β is one number for all, or one per class (the anchor's). Without a miner the sum is over all triplets of
+    the batch, in O(B·M) memory. With nothing active the first part is 0.
+
+    Source: Wu et al. 2017 (ICCV); γ = 0.2, β = 1.2 per class and learned at 50 times the base rate, ν = 0 as in the
+    code of Roth et al. 2020 (eq. 10 lacks the hinges).
+
+    Parameters:
+        num_classes: C, the number of classes; needed if per_class is True. Labels are then 0 to C - 1.
+        margin: γ, the distance that should lie between β and a pair on either side; at least 0.
+        beta: β, the start value of the boundary, a distance; at least 0.
+        per_class: True learns one β per class, False one β for all.
+        learn_beta: False keeps β at its start value.
+        nu: ν, weight of the penalty Σβ; at least 0.
+        divisor: what the sum is divided by. "active_pairs" counts the non-zero halves of ℓ; "active_triplets" counts
+            triplets with an active half, as the code of Roth et al. does.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: triplets (T,); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.Margin(num_classes=4, margin=0.2, beta=1.2)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Wu et al. 2017"
     lr_factor = 50.0
 
     def __init__(
@@ -41,7 +60,7 @@ class Margin(TripletLoss):
         at_least(0, margin=margin, beta=beta, nu=nu)
         one_of("active_pairs", "active_triplets", divisor=divisor)
         if per_class and num_classes is None:
-            raise NearkinError("margin with one beta a class needs num_classes; or set per_class=False")
+            raise NearkinError("margin with one beta per class needs num_classes: give it, or set per_class=False")
         self.num_classes = num_classes if per_class else None
         self.margin = margin
         self.nu = nu
@@ -49,6 +68,7 @@ class Margin(TripletLoss):
         self.beta = nn.Parameter(torch.full((self.num_classes or 1,), float(beta)), requires_grad=learn_beta)
 
     def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        """The scalar value over the listed triplets (T,), or over all triplets of the batch if there is no list."""
         beta = self.beta.to(pairs.z.dtype)
         if self.num_classes is not None:
             beta = beta[check_labels(pairs.labels, self.num_classes, self)]                     # (B,)
@@ -68,7 +88,10 @@ class Margin(TripletLoss):
         return attract.sum() + repel.sum(), active_a.sum() + active_r.sum(), (active_a | active_r).sum(), count
 
     def _all(self, pairs: Pairs, beta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A pair (a, p) stands in |N_a| triplets and a pair (a, n) in |P_a|; hinges are linear where active."""
+        """Sum, active pairs, active triplets and number of triplets, over all triplets without listing them.
+
+        A pair (a, p) occurs in |N_a| triplets and a pair (a, n) in |P_a|; hinges are linear where they are active.
+        """
         d, b = pairs.d, beta[:, None]                                                           # (B, M), (B, 1)
         with torch.no_grad():
             attract = pairs.positive & (d > b - self.margin)                                    # (B, M)

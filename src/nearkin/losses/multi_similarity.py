@@ -1,10 +1,4 @@
-"""Multi-similarity loss.
-
-    ℓ_i = (1/α) log(1 + Σ_p exp(-α(s_ip - λ))) + (1/β) log(1 + Σ_n exp(β(s_in - λ)))
-
-Wang et al. 2019 (CVPR). α = 2, β = 40, λ = 0.5 as in Roth et al. 2020. L is the mean over the anchors that have
-a pair left: all B without a miner (an anchor without positives still repels its negatives), the kept ones with it.
-"""
+"""Multi-similarity loss."""
 
 from torch import Tensor
 
@@ -17,9 +11,29 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("multi_similarity")
 class MultiSimilarity(PairLoss):
-    """Multi-similarity loss; its miner has the same name."""
+    """Multi-similarity loss: soft sums over the positives and negatives of each anchor; its miner has the same name.
 
-    source = "Wang et al. 2019"
+        ℓ_i = (1/α) log(1 + Σ_p exp(-α(s_ip - λ))) + (1/β) log(1 + Σ_n exp(β(s_in - λ)))
+
+    L is the mean of ℓ_i over the anchors that have a pair left: all B without a miner (an anchor without positives
+    still repels its negatives), the kept ones with it. s_ij is the cosine similarity of samples i and j; p runs over
+    the positives of i, n over its negatives.
+
+    Source: Wang et al. 2019 (CVPR); α = 2, β = 40, λ = 0.5 as in Roth et al. 2020.
+
+    Parameters:
+        alpha: α, how strongly the least similar positives dominate the others; above 0.
+        beta: β, how strongly the most similar negatives dominate the others; above 0.
+        base: λ, the similarity that positives should exceed and negatives stay below; between -1 and 1.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: masks (B, B); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.MultiSimilarity(alpha=2.0, beta=40.0)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Wang et al. 2019"
 
     def __init__(self, *, alpha: float = 2.0, beta: float = 40.0, base: float = 0.5):
         super().__init__()
@@ -30,8 +44,9 @@ class MultiSimilarity(PairLoss):
         self.base = base
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value over the masks (B, M) of `pairs`."""
         attract = log1p_exp(masked_lse(pairs.s, pairs.positive, 1, -self.alpha) + self.alpha * self.base)   # (B,)
         repel = log1p_exp(masked_lse(pairs.s, pairs.negative, 1, self.beta) - self.beta * self.base)        # (B,)
-        kept = pairs.positive.sum(1) + pairs.negative.sum(1)                                    # (B,) pairs an anchor
+        kept = pairs.positive.sum(1) + pairs.negative.sum(1)                                    # (B,) pairs per anchor
         self.active = kept.sum() / max(1, pairs.s.numel() - len(kept))
         return (attract / self.alpha + repel / self.beta).sum() / (kept > 0).sum().clamp_min(1)

@@ -1,10 +1,4 @@
-"""N-pair loss: one positive an anchor, drawn at random, against many negatives at once.
-
-    ℓ_a = log(1 + Σ_n exp(z_a·z_n - z_a·z_p)),   L = mean ℓ_a + ν·mean ‖z‖                              raw vectors
-
-Sohn 2016 (NeurIPS). pairing="anchor": every anchor, all its negatives, as in Roth et al. 2020 (eq. 4; the code has the
-plain norm), ν = 0.005; pairing="class": Sohn's one pair a class, negatives the other pairs' positives.
-"""
+"""N-pair loss."""
 
 from typing import ClassVar, Literal
 
@@ -22,9 +16,29 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("npair")
 class NPair(Loss):
-    """N-pair loss."""
+    """N-pair loss: one positive per anchor, drawn at random, against many negatives at once.
 
-    source = "Sohn 2016"
+        ℓ_a = log(1 + Σ_n exp(z_a·z_n - z_a·z_p)),   L = mean_a ℓ_a + ν·mean_i ‖z_i‖
+
+    z are raw vectors, p is a sample of the anchor's class, n runs over the samples of other classes. The mean is over
+    the anchors that have a positive and a negative. Every call draws new positives, from its generator.
+
+    Source: Sohn 2016 (NeurIPS); pairing="anchor" and ν = 0.005 as in Roth et al. 2020 (eq. 4; the code has the plain
+    norm), pairing="class" as in Sohn.
+
+    Parameters:
+        pairing: "anchor" takes every anchor with all its negatives; "class" takes Sohn's one random pair per class,
+            with the other pairs' positives as negatives, and cannot be used with a memory.
+        nu: ν, weight of the mean norm of the raw embeddings; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. Positives drawn by the caller are `Couples` of (T,).
+
+    Example:
+        loss = nearkin.losses.NPair(pairing="anchor")
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Sohn 2016"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
 
     def __init__(self, *, pairing: Literal["anchor", "class"] = "anchor", nu: float = 0.005):
@@ -36,28 +50,33 @@ class NPair(Loss):
         self.needs_square = pairing == "class"      # its pairs are drawn from the batch
 
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
+        """The random positives: `Couples` of (T,), one per anchor or one per class."""
         if tuples is not None:
             return tuples
         if self.pairing == "anchor":
             return draw_couples(pairs, generator)
-        return draw_pair_a_class(pairs.labels, generator)
+        return draw_pair_per_class(pairs.labels, generator)
 
     def compute(self, pairs: Pairs, couples: Couples | None = None) -> Tensor:
+        """The scalar value, given the couples (T,) that `draw` made."""
         if couples is None:
             raise NearkinError("NPair.compute needs couples: call the loss, not compute")
-        value = npair(pairs, couples) if self.pairing == "anchor" else one_a_class(pairs, couples)
+        value = npair(pairs, couples) if self.pairing == "anchor" else one_per_class(pairs, couples)
         return value + self.nu * mean_norm(pairs.z) if self.nu else value
 
 
 def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
-    """A random positive for every anchor that has a positive and a negative."""
+    """One random positive for every anchor that has a positive and a negative: `Couples` of (T,)."""
     positive = draw_one(pairs.positive, generator)                                              # (B,)
     anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                    # (T,)
     return Couples(anchor, positive[anchor])
 
 
-def draw_pair_a_class(labels: Tensor, generator: Generator | None) -> Couples:
-    """Two random members of every class that has two: the first two of its samples in a random order."""
+def draw_pair_per_class(labels: Tensor, generator: Generator | None) -> Couples:
+    """Two random members of every class that has two or more: `Couples` of (T,), one per class.
+
+    They are the first two samples of the class in a random order of the labels (B,).
+    """
     order = torch.randperm(len(labels), generator=generator, device=labels.device)
     grouped, place = labels[order].sort(stable=True)
     order = order[place]                                                                        # random inside a class
@@ -68,14 +87,17 @@ def draw_pair_a_class(labels: Tensor, generator: Generator | None) -> Couples:
 
 
 def npair(pairs: Pairs, couples: Couples) -> Tensor:
-    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over all negatives."""
+    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over the couples (T,), n over all negatives of a; a scalar."""
     z_a, z_p = pairs.z[couples.anchor], pairs.reference_z[couples.positive]                     # (T, D)
     repel = masked_lse(matmul(z_a, pairs.reference_z.T), pairs.negative[couples.anchor], 1)     # (T,)
     return log1p_exp(repel - (z_a * z_p).sum(1)).sum() / max(1, len(z_a))
 
 
-def one_a_class(pairs: Pairs, couples: Couples) -> Tensor:
-    """The same over the other couples' positives alone: cross-entropy with the diagonal as target."""
+def one_per_class(pairs: Pairs, couples: Couples) -> Tensor:
+    """The same with only the other couples' positives as negatives; a scalar, 0 if there are no couples.
+
+    This is cross-entropy over a (T, T) matrix with the diagonal as target.
+    """
     if not len(couples.anchor):
         return pairs.zero()
     logits = matmul(pairs.z[couples.anchor], pairs.z[couples.positive].T)                       # (T, T)

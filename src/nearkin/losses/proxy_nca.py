@@ -1,13 +1,4 @@
-"""ProxyNCA and the objective of ProxyNCA++.
-
-    D_ic = ‖3e_i - 3ŵ_c‖² = 18 - 18 c_ic
-    proxy_nca       L = mean_i D_iy + log Σ_{c≠y} e^{-D_ic}                 the true class is not in the sum
-    proxy_nca_pp    L = mean cross-entropy of the logits -‖e - ŵ‖²/T        it is; T = 1/9 makes them -D
-
-Movshovitz-Attias et al. 2017 (ICCV), scale 3, proxies N(0, 1)/8 at 50 times the base rate as in the code of Roth et al.
-2020 (eq. 13 prints plain, unscaled distances). Teh et al. 2020 (ECCV), T = 1/9; its proxies move at 10⁵ times the base
-rate under Adam with ε = 1: under an ordinary optimiser we take ProxyNCA's 50.
-"""
+"""ProxyNCA, and the objective of ProxyNCA++."""
 
 from torch import Tensor, nn
 
@@ -28,9 +19,30 @@ class _ProxyNCA(ProxyLoss):
 
 @LOSSES.register("proxy_nca")
 class ProxyNCA(_ProxyNCA):
-    """ProxyNCA; its value may be negative."""
+    """ProxyNCA: each sample is drawn to its class proxy and away from the others; the value may be negative.
 
-    source = "Movshovitz-Attias et al. 2017"
+        D_ic = ‖3e_i - 3ŵ_c‖² = 18 - 18 c_ic,       L = mean_i D_iy + log Σ_{c≠y} e^{-D_ic}
+
+    The formula is written for scale = 3; e_i and ŵ_c are unit vectors, c_ic is the cosine of sample i and proxy c, y
+    the class of i. The true class is not in the sum. The proxies start as N(0, 1)/8 and learn at 50 times the base
+    rate. It takes no miner.
+
+    Source: Movshovitz-Attias et al. 2017 (ICCV); scale 3, start and learning rate of the proxies as in the code of Roth
+    et al. 2020 (eq. 13 prints plain, unscaled distances).
+
+    Parameters:
+        num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
+        dim: D, the dimension of the embeddings.
+        scale: the length to which embeddings and proxies are scaled before distances are taken; above 0.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. The proxies are (C, D).
+
+    Example:
+        loss = nearkin.losses.ProxyNCA(num_classes=4, dim=8, scale=3.0)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Movshovitz-Attias et al. 2017"
 
     def __init__(self, num_classes: int, dim: int, *, scale: float = 3.0):
         super().__init__(num_classes, dim)
@@ -38,6 +50,7 @@ class ProxyNCA(_ProxyNCA):
         self.scale = scale
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
         factor = 2 * self.scale**2                                                              # -D = factor·c - factor
         others, own = others_and_own(cosines, labels, factor)                                   # (B,)
@@ -46,9 +59,29 @@ class ProxyNCA(_ProxyNCA):
 
 @LOSSES.register("proxy_nca_pp")
 class ProxyNCApp(_ProxyNCA):
-    """The softmax objective of ProxyNCA++."""
+    """The softmax objective of ProxyNCA++: cross-entropy of the distances to all proxies.
 
-    source = "Teh et al. 2020"
+        L = mean cross-entropy of the logits -‖e_i - ŵ_c‖²/T
+
+    e_i and ŵ_c are unit vectors. Unlike in ProxyNCA, the true class is in the sum. T = 1/9 makes the logits -D_ic of
+    ProxyNCA with scale 3. The proxies start as N(0, 1)/8. It takes no miner.
+
+    Source: Teh et al. 2020 (ECCV); T = 1/9. Its proxies move at 10⁵ times the base rate under Adam with ε = 1; under an
+    ordinary optimiser we take ProxyNCA's 50 times.
+
+    Parameters:
+        num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
+        dim: D, the dimension of the embeddings.
+        temperature: T, by which squared distances are divided: the lower, the sharper the softmax; above 0.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. The proxies are (C, D).
+
+    Example:
+        loss = nearkin.losses.ProxyNCApp(num_classes=4, dim=8)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Teh et al. 2020"
 
     def __init__(self, num_classes: int, dim: int, *, temperature: float = 1 / 9):
         super().__init__(num_classes, dim)
@@ -56,5 +89,6 @@ class ProxyNCApp(_ProxyNCA):
         self.temperature = temperature
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
         return cross_entropy(cosines, labels, scale=2 / self.temperature)

@@ -1,13 +1,4 @@
-"""ProxyAnchor's attraction, with proxies that repel each other in place of its second term.
-
-    L = 1/|C⁺| Σ_{c∈C⁺} log(1 + Σ_{y_i=c} exp(-α(s_ic - δ))) + 1/C Σ_c log(1 + Σ_{c'≠c} exp(α(g_cc' + δ)))
-
-    via="proxies"    g_cc' = ŵ_c·ŵ_c'                           Psomas 2020, eq. 6.1
-    via="batch"      g_cc' = Σ_i s_ic·s_ic'                     eq. 6.2; not divided by B: it grows with the batch
-
-α = 32, δ = 0.1 and the learning rate as ProxyAnchor. (Eq. 6.1 prints an outer sum over negative proxies; as in 6.2 and
-the author's code it runs over all.) The default is eq. 6.2, the author's reported loss.
-"""
+"""ProxyAnchor's attraction, with proxies that repel each other."""
 
 from typing import Any, Literal
 
@@ -24,9 +15,35 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("proxy_repel")
 class ProxyRepel(ProxyAnchor):
-    """ProxyAnchor's attraction with repelling proxies."""
+    """ProxyAnchor's attraction, with proxies that repel each other in place of its second term.
 
-    source = "Psomas 2020, eqs. 6.1 and 6.2"
+        L = 1/|C⁺| Σ_{c∈C⁺} log(1 + Σ_{y_i=c} exp(-α(s_ic - δ))) + 1/C Σ_c log(1 + Σ_{c'≠c} exp(α(g_cc' + δ)))
+
+        via="proxies"    g_cc' = ŵ_c·ŵ_c'            eq. 6.1
+        via="batch"      g_cc' = Σ_i s_ic·s_ic'      eq. 6.2; not divided by B: it grows with the batch
+
+    C⁺ are the classes of the batch, s_ic is the cosine of sample i and proxy c. Learning rate and start of the proxies
+    are those of ProxyAnchor. It takes no miner.
+
+    Source: Psomas 2020 (eqs. 6.1 and 6.2); α = 32, δ = 0.1 as in ProxyAnchor. Eq. 6.1 prints an outer sum over negative
+    proxies; as in 6.2 and the author's code, here it runs over all. The default is eq. 6.2, the author's reported loss.
+
+    Parameters:
+        num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
+        dim: D, the dimension of the embeddings.
+        via: "proxies" takes the cosine of two proxies as their similarity g, "batch" the inner product of their cosines
+            with the samples of the batch.
+        alpha: α, how strongly the hardest samples and the nearest proxies dominate the others; above 0.
+        delta: δ, the margin: s_ic should exceed δ for the own class, g stay below -δ; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. The proxies are (C, D).
+
+    Example:
+        loss = nearkin.losses.ProxyRepel(num_classes=4, dim=8, via="batch")
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Psomas 2020, eqs. 6.1 and 6.2"
 
     def __init__(
         self,
@@ -42,6 +59,7 @@ class ProxyRepel(ProxyAnchor):
         self.via = via
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
         vectors = unit(self.proxies).to(cosines.dtype) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
         own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
@@ -49,9 +67,10 @@ class ProxyRepel(ProxyAnchor):
 
 
 class _Repulsion(torch.autograd.Function):
-    """1/C Σ_c log(1 + Σ_{c'≠c} exp(α(x_c·x_c' + δ))), over blocks of rows so that C×C never stands in memory.
+    """1/C Σ_c log(1 + Σ_{c'≠c} exp(α(x_c·x_c' + δ))), in blocks of rows so that no C×C matrix is ever in memory.
 
-    The gradient (α/C)(P + Pᵀ)x, P the softmax shares, is gathered on the way: a second pass would cost the same again.
+    The gradient (α/C)(P + Pᵀ)x, with P the softmax shares, is computed in the forward pass: a second pass over the
+    blocks would cost the same again.
     """
 
     @staticmethod

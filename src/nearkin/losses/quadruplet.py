@@ -1,11 +1,4 @@
-"""Quadruplet loss.
-
-    L = mean [d_ap - d_an + γ₁]₊ + mean [d_ap - d_nn' + γ₂]₊           n' of a third class, drawn uniformly
-
-Chen et al. 2017 (CVPR). γ₁ = 1, γ₂ = 0.5 as in Roth et al. 2020, whose eq. 14 prints d_an for the second d_ap and whose
-code may draw n' from the classes of a or n; ours does not. Without three classes in the batch the second term is left
-out. Triplets come from the miner; without one they are distance-weighted, as there.
-"""
+"""Quadruplet loss."""
 
 from typing import Any, ClassVar
 
@@ -23,9 +16,30 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("quadruplet")
 class Quadruplet(Loss):
-    """Quadruplet loss."""
+    """Quadruplet loss: a triplet loss, plus a term for the distance between two negatives of different classes.
 
-    source = "Chen et al. 2017"
+        L = mean [d_ap - d_an + γ₁]₊ + mean [d_ap - d_nn' + γ₂]₊
+
+    d is the distance of two unit vectors, a an anchor, p another sample of its class, n a sample of another class, and
+    n' one of a third class, drawn uniformly. A triplet for which the batch has no third class is left out of the second
+    mean. Triplets come from the miner; without one they are distance-weighted, as in Roth et al. It compares references
+    with each other, so a memory cannot be used.
+
+    Source: Chen et al. 2017 (CVPR); γ₁ = 1, γ₂ = 0.5 as in Roth et al. 2020, whose eq. 14 prints d_an for the second
+    d_ap and whose code may draw n' from the classes of a or n; ours does not.
+
+    Parameters:
+        margin: γ₁, the distance by which n should be farther from a than p is; at least 0.
+        margin2: γ₂, the distance by which d_nn' should exceed d_ap; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: triplets (T,); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.Quadruplet(margin=1.0, margin2=0.5)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Chen et al. 2017"
     accepts: ClassVar[tuple[type, ...]] = (Triplets, Quadruplets)
     needs_square = True
 
@@ -36,6 +50,10 @@ class Quadruplet(Loss):
         self.margin2 = margin2
 
     def draw(self, pairs: Pairs, tuples: Any, generator: Generator | None) -> Any:
+        """`Quadruplets` of (T,): the miner's triplets (or distance-weighted ones), each with a random n'.
+
+        `other` is -1 where the batch has no third class.
+        """
         triplets = DistanceWeighted()(pairs, generator=generator) if tuples is None else tuples
         if not isinstance(triplets, Triplets):
             return triplets
@@ -46,6 +64,7 @@ class Quadruplet(Loss):
         return Quadruplets(*triplets, other)
 
     def compute(self, pairs: Pairs, quadruplets: Quadruplets | None = None) -> Tensor:
+        """The scalar value, given the quadruplets (T,) that `draw` made."""
         if quadruplets is None:
             raise NearkinError("Quadruplet.compute needs quadruplets: call the loss, not compute")
         a, p, n, other = quadruplets

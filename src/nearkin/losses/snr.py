@@ -1,12 +1,4 @@
-"""Losses on the signal-to-noise ratio of two embeddings.
-
-    SNR(a, x) = Var_m(e_am - e_xm) / Var_m(e_am)                    variances over the coordinates; not symmetric
-    snr_triplet        Σ [SNR_ap - SNR_an + γ]₊ / #active + λ·mean_i |Σ_m e_im|
-    snr_contrastive    mean [SNR_p - m₊]₊ + mean [γ - SNR_n]₊ over non-zero terms + λ·mean_i |Σ_m e_im|
-
-Yuan et al. 2019 (CVPR). Triplet: γ = 0.2, λ = 0.005 as in Roth et al. 2020 (their code drops λ beside the
-distance-weighted miner; eq. 15 lacks the squares). Contrastive: m₊ = 0, γ = 1, λ = 0 as in pytorch-metric-learning.
-"""
+"""Losses on the signal-to-noise ratio of two embeddings: triplet and contrastive."""
 
 from typing import ClassVar
 
@@ -24,9 +16,29 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("snr_triplet")
 class SNRTriplet(TripletLoss):
-    """Triplet loss on signal-to-noise ratios. Without a miner: all triplets, in O(B·M) memory."""
+    """Triplet loss on signal-to-noise ratios in place of distances.
 
-    source = "Yuan et al. 2019"
+        SNR(a, x) = Var_m(e_am - e_xm) / Var_m(e_am)
+        L = Σ [SNR_ap - SNR_an + γ]₊ / #active + λ·mean_i |Σ_m e_im|
+
+    The variances are over the coordinates m of unit vectors; SNR is not symmetric. The sum is divided by the number of
+    non-zero terms. Without a miner it is over all triplets of the batch, in O(B·M) memory.
+
+    Source: Yuan et al. 2019 (CVPR); γ = 0.2, λ = 0.005 as in Roth et al. 2020 (their code drops λ beside the
+    distance-weighted miner; eq. 15 lacks the squares).
+
+    Parameters:
+        margin: γ, the amount by which SNR_an should exceed SNR_ap; at least 0.
+        reg_weight: λ, weight of the penalty that keeps each embedding's coordinates centred at 0; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: triplets (T,); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.SNRTriplet(margin=0.2)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Yuan et al. 2019"
 
     def __init__(self, *, margin: float = 0.2, reg_weight: float = 0.005):
         super().__init__()
@@ -35,6 +47,7 @@ class SNRTriplet(TripletLoss):
         self.reg_weight = reg_weight
 
     def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
+        """The scalar value over the listed triplets (T,), or over all triplets of the batch if there is no list."""
         if triplets is None:
             total, count, active = all_triplets(snr(pairs), pairs.positive, pairs.negative, self.margin)
         else:
@@ -46,9 +59,29 @@ class SNRTriplet(TripletLoss):
 
 @LOSSES.register("snr_contrastive")
 class SNRContrastive(PairLoss):
-    """Contrastive loss on signal-to-noise ratios."""
+    """Contrastive loss on signal-to-noise ratios in place of distances.
 
-    source = "Yuan et al. 2019"
+        SNR(a, x) = Var_m(e_am - e_xm) / Var_m(e_am)
+        L = mean [SNR_p - m₊]₊ + mean [γ - SNR_n]₊ + λ·mean_i |Σ_m e_im|
+
+    The variances are over the coordinates m of unit vectors; SNR is not symmetric. The first two means are over their
+    non-zero terms; a side without any contributes 0.
+
+    Source: Yuan et al. 2019 (CVPR); m₊ = 0, γ = 1, λ = 0 as in pytorch-metric-learning.
+
+    Parameters:
+        pos_margin: m₊, the ratio at which a positive pair stops attracting; at least 0.
+        neg_margin: γ, the ratio at which a negative pair stops repelling; at least 0.
+        reg_weight: λ, weight of the penalty that keeps each embedding's coordinates centred at 0; at least 0.
+
+    Shapes: embeddings (B, D), labels (B,), tuples from a miner: masks (B, B); the value is a scalar.
+
+    Example:
+        loss = nearkin.losses.SNRContrastive(neg_margin=1.0)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Yuan et al. 2019"
     accepts: ClassVar[tuple[type, ...]] = (PairMasks,)
 
     def __init__(self, *, pos_margin: float = 0.0, neg_margin: float = 1.0, reg_weight: float = 0.0):
@@ -59,6 +92,7 @@ class SNRContrastive(PairLoss):
         self.reg_weight = reg_weight
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value over the masks (B, M) of `pairs`."""
         value, self.active = hinge_means(
             snr(pairs), pairs.positive, pairs.negative, self.pos_margin, self.neg_margin
         )
@@ -66,7 +100,10 @@ class SNRContrastive(PairLoss):
 
 
 def snr(pairs: Pairs) -> Tensor:
-    """1 + (Var x - 2 Cov(a, x)) / Var a, as one product with the variance of x as a further coordinate."""
+    """SNR (B, M) of every anchor a with every reference x, 1 + (Var x - 2 Cov(a, x)) / Var a.
+
+    It is one product of matrices, with the variance of x as a further coordinate.
+    """
     a, var_a = _centred(pairs.e)                                                                # (B, D), (B, 1)
     x, var_x = (a, var_a) if pairs.square else _centred(pairs.reference_e)
     var_a = var_a.clamp_min(1e-12)
@@ -75,7 +112,7 @@ def snr(pairs: Pairs) -> Tensor:
 
 
 def snr_at(pairs: Pairs, row: Tensor, column: Tensor) -> Tensor:
-    """SNR of listed pairs."""
+    """SNR (T,) of the listed pairs: anchors `row` (T,) with references `column` (T,)."""
     a, var_a = _centred(pairs.e[row])
     x, _ = _centred(pairs.reference_e[column])
     return (a - x).square().mean(1) / var_a[:, 0].clamp_min(1e-12)                              # (T,)
@@ -87,4 +124,5 @@ def _centred(e: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mean_sum(e: Tensor) -> Tensor:
+    """Mean over the rows of e (B, D) of |Σ_m e_im|, a scalar: 0 when the coordinates of every row are centred."""
     return e.sum(1).abs().sum() / max(1, len(e))

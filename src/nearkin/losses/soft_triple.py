@@ -1,11 +1,4 @@
-"""SoftTriple loss: several centres v_ck a class.
-
-    S_ic = Σ_k softmax_k(e_i·v_ck / γ)·(e_i·v_ck)
-    L = mean cross-entropy of λ(S_ic - δ·[c = y_i]) + τ/(C·K(K-1)) Σ_c Σ_{k<l} √(2 + 1e-5 - 2 v_ck·v_cl)
-
-Qian et al. 2019 (ICCV). λ = 8, γ = 0.1, δ = 0.01, τ = 0.2, K = 2, centres at the base rate as Roth et al. 2020 state
-them (the official code has λ = 20, K = 10 and 100 times the base rate; their eq. 16 lacks the last factor of S).
-"""
+"""SoftTriple loss, with several centres per class."""
 
 import math
 from typing import Any
@@ -23,9 +16,34 @@ from nearkin.registry import LOSSES
 
 @LOSSES.register("soft_triple")
 class SoftTriple(ProxyLoss):
-    """SoftTriple loss. Centre k of class c is row k·C + c of `proxies`."""
+    """SoftTriple loss: a softmax loss with several centres v_ck per class.
 
-    source = "Qian et al. 2019"
+        S_ic = Σ_k softmax_k(e_i·v_ck / γ)·(e_i·v_ck)
+        L = mean cross-entropy of λ(S_ic - δ·[c = y_i]) + τ/(C·K(K-1)) Σ_c Σ_{k<l} √(2 + 1e-5 - 2 v_ck·v_cl)
+
+    The centres are unit vectors in the formula. Centre k of class c is row k·C + c of `proxies`. It takes no miner.
+
+    Source: Qian et al. 2019 (ICCV); λ = 8, γ = 0.1, δ = 0.01, τ = 0.2, K = 2, centres at the base rate as Roth et al.
+    2020 state them (the official code has λ = 20, K = 10 and 100 times the base rate; their eq. 16 lacks the last
+    factor of S).
+
+    Parameters:
+        num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
+        dim: D, the dimension of the embeddings.
+        scale: λ, by which similarities are multiplied: the higher, the sharper the softmax over classes; above 0.
+        gamma: γ, the temperature of the softmax over the centres of a class; above 0.
+        delta: δ, the margin that is subtracted from the similarity of the true class; at least 0.
+        tau: τ, weight of the term that draws superfluous centres of a class together; at least 0.
+        centres: K, the number of centres per class; at least 1.
+
+    Shapes: embeddings (B, D), labels (B,); the value is a scalar. The centres are (K·C, D).
+
+    Example:
+        loss = nearkin.losses.SoftTriple(num_classes=4, dim=8, centres=2)
+        value = loss(embeddings, labels)
+    """
+
+    paper = "Qian et al. 2019"
 
     def __init__(
         self,
@@ -51,6 +69,7 @@ class SoftTriple(ProxyLoss):
         nn.init.uniform_(self.proxies, -bound, bound)
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
+        """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)                                                   # (B, K·C)
         s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)   # (B, C)
         others, own = others_and_own(s, labels, self.scale)                                     # (B,)
@@ -58,7 +77,10 @@ class SoftTriple(ProxyLoss):
         return value + self.tau * self.spread() if self.tau else value
 
     def spread(self) -> Tensor:
-        """Σ distances between the centres of a class, which draws superfluous ones together."""
+        """The second term without τ, a scalar: the distances between the centres of each class, divided by C·K(K-1).
+
+        Minimising it draws superfluous centres together.
+        """
         v = unit(self.proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)         # (C, K, D)
         upper = torch.triu_indices(self.centres, self.centres, 1, device=v.device)
         gram = matmul(v, v.transpose(1, 2))[:, upper[0], upper[1]]                              # (C, K(K-1)/2)

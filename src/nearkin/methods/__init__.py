@@ -1,5 +1,6 @@
-"""Methods: what is built around a loss."""
+"""Methods: what a batch's embeddings are trained by, built around a loss."""
 
+from nearkin.methods.base import Method
 from nearkin.methods.drml import DRML
 
-__all__ = ["DRML"]
+__all__ = ["DRML", "Method"]

@@ -1,15 +1,4 @@
-"""Deep relational metric learning: any loss on the whole embedding, and on each sub-embedding of the samples it suits.
-
-    r_ik = ‖E_k n_ik + e_k - f_ik‖² / (F/K)     error of decoder k; nodes and features without a gradient
-    k*(i) = argmin_k r_ik                       the branch of sample i
-    L = Σ_k L_k({n_ik : k*(i) = k}) + w_rep·L_0(z) + w_rec·mean_{i,k} r_ik
-
-L_0, ..., L_K are of one kind but have proxies, β and miner of their own. A branch with fewer than two samples gives 0.
-n, f and z come from `nearkin.models.drml.DRMLHead`. Zheng et al. 2021 (ICCV): w_rep = 10, w_rec = 1 as in the run that
-the official code documents (its defaults are 1 and 1).
-
-Shapes: B samples, F features, K branches, d dimensions of a node.
-"""
+"""Deep relational metric learning: any loss on the whole embedding and on its sub-embeddings."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -17,9 +6,9 @@ from typing import Any, ClassVar
 from torch import Generator, Tensor, nn
 
 from nearkin.config.bounds import at_least
-from nearkin.engine.objective import Objective
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
+from nearkin.methods.base import Method
 from nearkin.models import Model
 from nearkin.models.drml import DRMLHead, PartLinear
 from nearkin.pairs import Embedded
@@ -27,17 +16,38 @@ from nearkin.registry import METHODS
 
 
 @METHODS.register("drml")
-class DRML(nn.Module):
-    """An adaptive ensemble of sub-embeddings with a relation module."""
+class DRML(Method):
+    """Deep relational metric learning: an adaptive ensemble of sub-embeddings with a relation module.
 
-    source: ClassVar[str] = "Zheng et al. 2021"
+    Any loss is computed on the whole embedding, and on each sub-embedding for the samples that it suits:
+
+        r_ik = ‖E_k n_ik + e_k - f_ik‖² / (F/K)     error of decoder k; nodes and features without a gradient
+        k*(i) = argmin_k r_ik                       the branch of sample i
+        L = Σ_k L_k({n_ik : k*(i) = k}) + w_rep·L_0(z) + w_rec·mean_{i,k} r_ik
+
+    L_0, ..., L_K are of one kind but have proxies, β and miner of their own. A branch with fewer than two samples gives
+    0. n, f and z come from `nearkin.models.drml.DRMLHead`.
+    Source: Zheng et al. 2021 (ICCV); w_rep = 10, w_rec = 1 as in the run that the official code documents (its defaults
+    are 1 and 1).
+
+    Parameters:
+        whole: the objective of the whole embedding, L_0.
+        branches: K objectives, one for each sub-embedding.
+        part_features: F/K, width of a part of the pooled feature.
+        node_dim: d, width of a sub-embedding.
+        w_rep: weight of the loss of the whole embedding; at least 0.
+        w_rec: weight of the reconstruction errors; at least 0.
+
+    Shapes: B samples, F features, K branches, d dimensions of a node.
+    """
+
+    paper: ClassVar[str] = "Zheng et al. 2021"
     head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
-    mixes: ClassVar[bool] = False
 
     def __init__(
         self,
-        whole: Objective,
-        branches: Sequence[Objective],
+        whole: Method,
+        branches: Sequence[Method],
         part_features: int,
         node_dim: int,
         *,
@@ -56,7 +66,7 @@ class DRML(nn.Module):
         self.filled: Tensor | None = None                           # share of each branch in the last call
 
     @classmethod
-    def around(cls, objective: Callable[[int], Objective], model: Model, **settings: Any) -> "DRML":
+    def around(cls, objective: Callable[[int], Method], model: Model, **settings: Any) -> "DRML":
         """The method for a model; `objective` makes one for embeddings of a given width."""
         if not isinstance(model.head, DRMLHead):
             raise NearkinError("method drml reads nodes and parts beside the embedding: leave model.head open, or drml")
@@ -65,8 +75,9 @@ class DRML(nn.Module):
         return cls(objective(model.dim), branches, model.backbone.features // parts, model.dim // parts, **settings)
 
     def forward(
-        self, embedded: Embedded, labels: Tensor, generator: Generator | None = None, memory: Any = None
+        self, embedded: Any, labels: Tensor, generator: Generator | None = None, memory: Any = None
     ) -> Tensor:
+        """w_rep·L_0 of the whole batch, plus every branch on its samples, plus the reconstruction errors."""
         if memory is not None:
             self.check_memory()
         nodes, parts = self.check(embedded)
@@ -75,12 +86,13 @@ class DRML(nn.Module):
         self.filled = branch_of.bincount(minlength=len(self.branches)) / max(1, len(branch_of))     # (K,)
         value = self.w_rep * self.whole(embedded.z, labels, generator) + self.w_rec * errors.mean()
         for k, branch in enumerate(self.branches):
-            own = (branch_of == k).nonzero()[:, 0]
-            node = nodes[own, k]                                                            # (B_k, d)
-            value = value + (branch(node, labels[own], generator) if len(own) > 1 else node.sum() * 0)
+            chosen = (branch_of == k).nonzero()[:, 0]
+            node = nodes[chosen, k]                                                            # (B_k, d)
+            value = value + (branch(node, labels[chosen], generator) if len(chosen) > 1 else node.sum() * 0)
         return value
 
     def check(self, embedded: Embedded) -> tuple[Tensor, Tensor]:
+        """Nodes (B, K, d) and parts (B, K, F/K) of a batch, or an error that says what is missing."""
         nodes, parts = (embedded.extras.get(name) for name in ("nodes", "parts"))
         if nodes is None or parts is None:
             raise NearkinError(
@@ -92,18 +104,18 @@ class DRML(nn.Module):
         return nodes, parts
 
     def check_memory(self) -> None:
+        """A memory is always refused."""
         raise NearkinError("memory.size does not go with method drml: samples change their branches from step to step")
-
-    def mix(self, batch: int, stages: int, generator: Generator | None = None) -> None:
-        return None
 
     @property
     def loss(self) -> Loss:
-        return self.whole.loss
+        """The loss of the whole embedding."""
+        return self.whole.loss  # type: ignore[return-value]
 
     @property
     def active(self) -> Tensor | None:
-        return self.whole.loss.active
+        """Share of active terms of the whole embedding's loss."""
+        return self.whole.active
 
     def describe(self) -> dict[str, Any]:
         """For the log: nothing balances the branches, so one sees here when one falls empty."""

@@ -1,4 +1,10 @@
-"""Miners: `nearkin.miners.X(...)(embeddings, labels)` gives the third argument of a loss."""
+"""Miners: `nearkin.miners.X(...)(embeddings, labels)` gives the pairs or triplets for the third argument of a loss.
+
+Letters in the formulas: s_ij is the cosine similarity of samples i and j, d_ij the distance of their unit vectors; a is
+an anchor, p a positive (another sample of its class; all of them are P_a), n a negative (a sample of another class; all
+of them are N_a). B is the number of anchors; their positives and negatives are indices into the M references, which are
+the batch itself unless a memory is used.
+"""
 
 from nearkin.miners.all import All
 from nearkin.miners.base import Miner

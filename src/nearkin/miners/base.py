@@ -1,8 +1,4 @@
-"""What a miner is: a choice of pairs or triplets from a batch, without a graph.
-
-`gives` says which; a loss that does not accept it is refused when the objective is built. Randomness comes
-from the generator of the call, never from a state of the miner.
-"""
+"""What all miners share: `Miner`, and two functions that list positives and triplets."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -16,22 +12,37 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 
 
 class Miner:
+    """A miner: it chooses pairs or triplets from a batch, without a graph.
+
+    `gives` says which, `PairMasks` or `Triplets`; a loss that does not accept it is refused when the objective is
+    built. Randomness comes from the generator of the call, never from a state of the miner. A subclass defines
+    `mine(pairs, generator)`.
+    """
+
     name: ClassVar[str]
     version: ClassVar[int] = 1
     gives: ClassVar[type]
-    source: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
 
     def __call__(
         self, embeddings: Pairs | Tensor, labels: Tensor | None = None, *, generator: Generator | None = None
     ) -> Triplets | PairMasks:
+        """Mine a batch: embeddings (B, D) with labels (B,), or a `Pairs` that holds both.
+
+        Returns `Triplets` of (T,) or `PairMasks` of (B, M), the third argument of a loss. Without a generator, the
+        global random state is used.
+        """
         pairs = Pairs.of(embeddings, labels)
         if self.gives is PairMasks:
-            _ = pairs.s                                             # with its graph: the loss will read it too
+            _ = pairs.s                                             # with its graph, because the loss will read it too
         with torch.no_grad():
             return self.mine(pairs.detach(), generator)
 
     def for_loss(self, loss: Any) -> "Miner":
-        """This miner beside a loss: a margin that was not set (None) is the loss's."""
+        """The miner to use with this loss: if its own margin was not set (None), a copy with the margin of the loss.
+
+        A loss without a margin is then an error.
+        """
         if getattr(self, "margin", 0.0) is not None:
             return self
         if getattr(loss, "margin", None) is None:
@@ -41,11 +52,15 @@ class Miner:
         return other
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
+        """What is chosen from B anchors and M references, without a graph: `Triplets` (T,) or `PairMasks` (B, M)."""
         raise NearkinError(f"{type(self).__name__} does not define mine(pairs, generator)")
 
 
 def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
-    """The first, second, ... positive of every anchor: (column, whether the anchor has as many)."""
+    """The first, second, ... positive of every anchor: yields (column, has), both (B,).
+
+    `has` tells whether the anchor has so many positives; where it has not, the column means nothing.
+    """
     count = pairs.positive.sum(1)                                                               # (B,)
     columns = pairs.positive.nonzero()[:, 1]
     first = count.cumsum(0) - count
@@ -55,8 +70,11 @@ def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def triplets_where(pairs: Pairs, condition: Callable[[Tensor], Tensor] | None = None) -> Triplets:
-    """All triplets, or those for which condition(column of the positive) -> (B, M) holds at the negative. One
-    positive an anchor at a time, so that nothing larger than (B, M) is held beside the list itself."""
+    """All triplets, or those for which condition(column of the positive (B,)) -> (B, M) is true at the negative.
+
+    It goes through the positives of all anchors one after another, so that nothing larger than (B, M) is held in memory
+    beside the list itself.
+    """
     found: list[tuple[Tensor, Tensor, Tensor]] = []
     for positive, has in positive_slots(pairs):
         mask = pairs.negative & has[:, None]

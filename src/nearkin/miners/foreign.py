@@ -1,9 +1,4 @@
-"""A miner of another library, called as `miner(embeddings, labels)`.
-
-It returns (a, p, n) or, for pairs, (a, p, a, n): the convention of pytorch-metric-learning, of which nothing is
-imported here. Which of the two is found by trying it on a small batch, so that a loss that cannot take it is refused
-when the objective is built.
-"""
+"""`ForeignMiner`: a miner of another library behind the interface of `Miner`."""
 
 from typing import Any
 
@@ -16,6 +11,17 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 
 
 class ForeignMiner(Miner):
+    """A miner of another library, called as `miner(embeddings, labels)`.
+
+    It returns (a, p, n) or, for pairs, (a, p, a, n): the convention of pytorch-metric-learning, of which nothing is
+    imported here. Which of the two is found out by trying it on a small batch, so that a loss that cannot take it is
+    refused when the objective is built.
+
+    Parameters:
+        miner: the miner of the other library.
+        dim: the dimension of the embeddings in the small batch.
+    """
+
     def __init__(self, miner: Any, *, dim: int = 8):
         self.miner = miner
         with torch.random.fork_rng(devices=[]):                     # the trial leaves the random state as it was
@@ -24,6 +30,10 @@ class ForeignMiner(Miner):
             self.gives = type(self.mine(trial, None))               # type: ignore[misc]
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
+        """What the other library's miner chooses, as `Triplets` of (T,) or `PairMasks` of (B, M).
+
+        It draws from the global random state, which is seeded from the generator for the call and restored afterwards.
+        """
         with torch.random.fork_rng(devices=[]):
             if generator is not None:                               # foreign miners draw from the global state
                 torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))

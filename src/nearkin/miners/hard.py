@@ -1,10 +1,4 @@
-"""Hard and softly hard triplets, one an anchor.
-
-    hard        p the least similar positive, n the most similar negative              Psomas 2020, eqs. 2.18 and 2.19
-    softhard    n uniform among d_an < max_p d_ap, p uniform among d_ap > min_n d_an; where none, any  Roth et al. 2020
-
-(Roth et al.'s eqs. 21 and 22 write arg max and arg min where the values are meant.)
-"""
+"""Hard and softly hard triplets, one per anchor."""
 
 import torch
 from torch import Generator
@@ -16,12 +10,26 @@ from nearkin.registry import MINERS
 
 @MINERS.register("hard")
 class Hard(Miner):
-    """The hardest positive and the hardest negative of each anchor."""
+    """The hardest positive and the hardest negative of each anchor.
+
+        p = the least similar positive,   n = the most similar negative
+
+    There is one triplet per anchor that has a positive and a negative.
+
+    Source: Hermans et al. 2017; Psomas 2020 (eqs. 2.18 and 2.19).
+
+    Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B.
+
+    Example:
+        tuples = nearkin.miners.Hard()(embeddings, labels)
+        value = nearkin.losses.Triplet()(embeddings, labels, tuples)
+    """
 
     gives = Triplets
-    source = "Hermans et al. 2017"
+    paper = "Hermans et al. 2017"
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """One triplet per anchor that has a positive and a negative; the generator is not used."""
         anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
         positive = pairs.s.masked_fill(~pairs.positive, torch.inf).argmin(1)
         negative = pairs.s.masked_fill(~pairs.negative, -torch.inf).argmax(1)
@@ -30,12 +38,26 @@ class Hard(Miner):
 
 @MINERS.register("softhard")
 class Softhard(Miner):
-    """Random among negatives nearer than the farthest positive, and positives beyond the nearest negative."""
+    """Softly hard triplets: random negatives nearer than the farthest positive, positives beyond the nearest negative.
+
+        n uniform among d_an < max_p d_ap,   p uniform among d_ap > min_n d_an;   where there is none, any
+
+    There is one triplet per anchor that has a positive and a negative.
+
+    Source: Roth et al. 2020 (their eqs. 21 and 22 write arg max and arg min where the values are meant).
+
+    Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B.
+
+    Example:
+        tuples = nearkin.miners.Softhard()(embeddings, labels)
+        value = nearkin.losses.Triplet()(embeddings, labels, tuples)
+    """
 
     gives = Triplets
-    source = "Roth et al. 2020"
+    paper = "Roth et al. 2020"
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """One triplet per anchor that has a positive and a negative, drawn with the generator."""
         furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)        # (B, 1)
         nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
         hard_positive = pairs.positive & (pairs.s < nearest)                                    # (B, M)

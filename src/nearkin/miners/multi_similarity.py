@@ -1,11 +1,4 @@
-"""The pairs that multi-similarity keeps.
-
-    negative n of anchor i:  s_in + ε > min_{p∈P_i} s_ip
-    positive p of anchor i:  s_ip - ε < max_{n∈N_i} s_in
-
-Both tests read the unfiltered sets. An anchor left without positives or without negatives is dropped whole.
-Wang et al. 2019 (CVPR), ε = 0.1.
-"""
+"""The miner of the multi-similarity loss."""
 
 import torch
 from torch import Generator
@@ -18,16 +11,35 @@ from nearkin.registry import MINERS
 
 @MINERS.register("multi_similarity")
 class MultiSimilarity(Miner):
-    """The pairs that multi-similarity keeps."""
+    """Pairs for multi-similarity: negatives nearer than the farthest positive, positives beyond the nearest negative.
+
+        negative n of anchor i:  s_in + ε > min_{p∈P_i} s_ip
+        positive p of anchor i:  s_ip - ε < max_{n∈N_i} s_in
+
+    s are cosine similarities, P_i and N_i the positives and negatives of i. Both tests read the unfiltered sets. An
+    anchor left without positives or without negatives is dropped whole.
+
+    Source: Wang et al. 2019 (CVPR); ε = 0.1.
+
+    Parameters:
+        epsilon: ε, a tolerance in similarity: the larger, the more pairs are kept; at least -2.
+
+    Shapes: embeddings (B, D), labels (B,); it gives `PairMasks`: two boolean masks positive and negative, each (B, B).
+
+    Example:
+        tuples = nearkin.miners.MultiSimilarity(epsilon=0.1)(embeddings, labels)
+        value = nearkin.losses.MultiSimilarity()(embeddings, labels, tuples)
+    """
 
     gives = PairMasks
-    source = "Wang et al. 2019"
+    paper = "Wang et al. 2019"
 
     def __init__(self, *, epsilon: float = 0.1):
         at_least(-2, epsilon=epsilon)
         self.epsilon = epsilon
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> PairMasks:
+        """The masks (B, M) of the kept pairs; the generator is not used."""
         furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)        # (B, 1)
         nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
         positive = pairs.positive & (pairs.s - self.epsilon < nearest)                          # (B, M)

@@ -1,7 +1,4 @@
-"""Random triplets: as many as there are anchors, drawn uniformly from all triplets of the batch.
-
-An anchor may occur several times or never; if the batch has fewer triplets, all are taken. Roth et al. 2020.
-"""
+"""Random triplets."""
 
 import torch
 from torch import Generator
@@ -13,14 +10,29 @@ from nearkin.registry import MINERS
 
 @MINERS.register("random")
 class Random(Miner):
-    """Random triplets, as many as there are anchors."""
+    """Random triplets: as many as there are anchors, drawn uniformly from all triplets of the batch.
+
+    No triplet is drawn twice. An anchor may occur several times or never; if the batch has fewer triplets, all are
+    taken.
+
+    Source: Roth et al. 2020.
+
+    Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B.
+
+    Example:
+        tuples = nearkin.miners.Random()(embeddings, labels)
+        value = nearkin.losses.Triplet()(embeddings, labels, tuples)
+    """
 
     gives = Triplets
-    source = "Roth et al. 2020"
+    paper = "Roth et al. 2020"
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
-        """Triplet number t is found by arithmetic, so that the B·P·N list is never written down: anchors own
-        consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder."""
+        """B different triplets, or all if there are fewer, drawn with the generator.
+
+        Triplet number t is found by arithmetic, so that the list of B·P·N triplets is never written down: anchors own
+        consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder.
+        """
         positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)                     # (B,)
         ends = (positives * negatives).cumsum(0)                                                # (B,)
         total = int(ends[-1]) if len(ends) else 0

@@ -1,12 +1,4 @@
-"""Semihard negatives: farther than the positive, but within the margin.
-
-    d_ap < d_an < d_ap + γ
-
-One triplet an anchor: p uniform, n uniform among the admissible, any negative where there is none. Schroff et al. 2015
-(CVPR), as in the code of Roth et al. 2020: distances are not squared, γ is the loss's margin unless set. hardest=True
-takes the nearest negative beyond the positive (Psomas 2020, eq. 2.20); every=True lists all triplets with
-0 < d_an - d_ap ≤ γ, as pytorch-metric-learning does.
-"""
+"""Semihard triplets."""
 
 import torch
 from torch import Generator, Tensor
@@ -20,21 +12,45 @@ from nearkin.registry import MINERS
 
 @MINERS.register("semihard")
 class Semihard(Miner):
-    """Semihard negatives."""
+    """Semihard negatives: farther than the positive, but within the margin.
+
+        d_ap < d_an ≤ d_ap + γ
+
+    There is one triplet per anchor that has a positive and a negative: p uniform, n uniform among the admissible
+    negatives, any negative where there is none. d are distances of unit vectors.
+
+    Source: Schroff et al. 2015 (CVPR), as in the code of Roth et al. 2020: distances are not squared, γ is the loss's
+    margin unless set.
+
+    Parameters:
+        margin: γ; at least 0. None takes the margin of the loss when both are built into one objective; a miner that is
+            called by itself needs a number.
+        hardest: True takes the nearest negative beyond the positive (Psomas 2020, eq. 2.20) instead of a random one;
+            the margin plays no part then, but must still be set or come from the loss.
+        every: True lists all triplets with 0 < d_an - d_ap ≤ γ, as pytorch-metric-learning does; not with hardest.
+
+    Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B
+    unless every is True.
+
+    Example:
+        tuples = nearkin.miners.Semihard(margin=0.2)(embeddings, labels)
+        value = nearkin.losses.Triplet(margin=0.2)(embeddings, labels, tuples)
+    """
 
     gives = Triplets
-    source = "Schroff et al. 2015"
+    paper = "Schroff et al. 2015"
 
     def __init__(self, *, margin: float | None = None, hardest: bool = False, every: bool = False):
         if margin is not None:
             at_least(0, margin=margin)
         if hardest and every:
-            raise NearkinError("hardest and every exclude each other: one triplet an anchor, or all")
+            raise NearkinError("hardest and every exclude each other: one triplet per anchor, or all")
         self.margin = margin
         self.hardest = hardest
         self.every = every
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """One triplet per anchor that has a positive and a negative, or all semihard ones if `every` is True."""
         if self.margin is None:
             raise NearkinError("semihard used alone needs a margin: Semihard(margin=0.2)")
         margin = self.margin

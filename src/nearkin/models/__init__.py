@@ -5,12 +5,15 @@ from nearkin.models.bn_inception import BNInception
 from nearkin.models.build import build_model, create_backbone
 from nearkin.models.convnet import ConvNet
 from nearkin.models.cut import FeatureSource
+from nearkin.models.drml import DRMLHead
 from nearkin.models.efficientnet_lite0 import EfficientNetLite0
 from nearkin.models.googlenet import GoogLeNet
+from nearkin.models.heads import LinearHead, NoHead
 from nearkin.models.model import Model
 from nearkin.models.resnet50 import ResNet50
+from nearkin.models.timm import Timm
 
 __all__ = [
-    "BNInception", "Backbone", "ConvNet", "EfficientNetLite0", "FeatureSource", "GoogLeNet", "InputRecord", "Model",
-    "ResNet50", "build_model", "create_backbone",
-]
+    "BNInception", "Backbone", "ConvNet", "DRMLHead", "EfficientNetLite0", "FeatureSource", "GoogLeNet", "InputRecord",
+    "LinearHead", "Model", "NoHead", "ResNet50", "Timm", "build_model", "create_backbone",
+]  # fmt: skip

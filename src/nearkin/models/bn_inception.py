@@ -1,12 +1,4 @@
-"""BN-Inception (Ioffe and Szegedy 2015), with the flat parameter names of the Caffe port that
-pretrained-models.pytorch distributes, so that its ImageNet checkpoint loads.
-
-Every convolution carries a bias. Each inception block joins up to four branches of its input:
-
-    1x1 | 3x3_reduce -> 3x3 | double_3x3_reduce -> double_3x3_1 -> double_3x3_2 | pool -> pool_proj
-
-3c and 4e halve the map: no 1x1, stride 2 at the end of a branch, and the pool passes through unprojected.
-"""
+"""The backbone `bn_inception`: BN-Inception under the parameter names of its Caffe port."""
 
 from typing import NamedTuple
 
@@ -19,10 +11,12 @@ from nearkin.registry import BACKBONES
 
 
 class Widths(NamedTuple):
-    one: int                                # 0: the block halves the map
-    three: tuple[int, int]                  # reduce, 3x3
-    double: tuple[int, int]                 # reduce, both 3x3
-    project: int
+    """Output channels of the convolutions of one inception block, branch by branch."""
+
+    one: int                                # 1x1; 0: the block halves the map and has no such branch
+    three: tuple[int, int]                  # 3x3_reduce, 3x3
+    double: tuple[int, int]                 # double_3x3_reduce, each of the two 3x3
+    project: int                            # pool_proj; 0: the pool is not projected
 
 
 INCEPTIONS = {
@@ -41,6 +35,27 @@ INCEPTIONS = {
 
 @BACKBONES.register("bn_inception")
 class BNInception(Backbone):
+    """BN-Inception (Ioffe and Szegedy 2015) with the flat parameter names of the Caffe port that
+    pretrained-models.pytorch distributes, so that its ImageNet checkpoint loads.
+
+    Every convolution has a bias and is followed by BatchNorm and ReLU. Each inception block concatenates up to four
+    branches of its input:
+
+        1x1 | 3x3_reduce -> 3x3 | double_3x3_reduce -> double_3x3_1 -> double_3x3_2 | pool -> pool_proj
+
+    The blocks 3c and 4e halve the map: they have no 1x1 branch, the last convolution of a branch has stride 2, and the
+    pool is not projected. Their input must have an even side, as it has when the side of the image is a multiple of 32;
+    most other sides end in a torch error. Images go in as BGR in 0-255, minus the mean. The stages are stem,
+    inception_3a to 3c, 4a to 4e, 5a and 5b; the last map of a 224 pixel image is (1024, 7, 7).
+
+    Parameters:
+        classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
+
+    Example:
+        model = nearkin.models.build_model(backbone="bn_inception", weights="bn_inception.pth", dim=512)
+        z = model(images).z                                     # (B, 3, 224, 224) uint8 -> (B, 512)
+    """
+
     record = InputRecord(mean=(104.0, 117.0, 128.0), std=(1.0, 1.0, 1.0), scale=1.0, bgr=True)
     features = 1024
     stages = ("stem", *INCEPTIONS)
@@ -68,19 +83,23 @@ class BNInception(Backbone):
         init_convolutions(self)
 
     def add_conv(self, name: str, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        """Add a convolution `name` that keeps the side (or divides it by `stride`) and its BatchNorm `name`_bn."""
         self.add_module(name, nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2))
-        # The port sets momentum 0.9, Caffe's share of the old value, which torch reads as the share of the new
-        # one; 0.1 is what was meant.
+        # The port sets momentum 0.9. In Caffe that is the weight of the old value, in torch that of the new one, so
+        # that 0.1 is what was meant.
         self.add_module(f"{name}_bn", nn.BatchNorm2d(outputs, momentum=0.1))
 
     def conv(self, name: str, x: Tensor) -> Tensor:
+        """A map (B, C, h, w) through the convolution `name`, its BatchNorm and ReLU."""
         return F.relu(getattr(self, f"{name}_bn")(getattr(self, name)(x)), inplace=True)
 
     def stage_modules(self, name: str) -> list[nn.Module]:
+        """The convolutions and BatchNorms of a stage, found by the beginning of their names."""
         prefixes = ("conv1_", "conv2_") if name == "stem" else f"{name}_"
         return [module for child, module in self.named_children() if child.startswith(prefixes)]
 
     def run_stage(self, name: str, x: Tensor) -> Tensor:
+        """The stem divides the side by 8, 3c and 4e by 2; the other blocks keep it."""
         if name == "stem":
             x = halved(self.conv("conv1_7x7_s2", x))
             return halved(self.conv("conv2_3x3", self.conv("conv2_3x3_reduce", x)))
@@ -89,7 +108,7 @@ class BNInception(Backbone):
         double = self.conv(f"{name}_double_3x3_2", double)
         if not INCEPTIONS[name].one:
             return torch.cat([three, double, halved(x)], 1)
-        if name == "inception_5b":          # the one block that takes the maximum
+        if name == "inception_5b":          # the only block with a branch of maxima
             pool = F.max_pool2d(x, 3, 1, padding=1)
         else:
             pool = F.avg_pool2d(x, 3, 1, padding=1)
@@ -97,4 +116,5 @@ class BNInception(Backbone):
 
 
 def halved(x: Tensor) -> Tensor:
+    """The map (B, C, h, w) at half its side, rounded down, by maxima over 3x3 pixels."""
     return F.max_pool2d(x, 3, 2, ceil_mode=True)

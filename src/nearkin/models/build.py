@@ -8,7 +8,6 @@ import torch
 from nearkin.errors import NearkinError
 from nearkin.models.backbone import Backbone
 from nearkin.models.model import Model
-from nearkin.models.timm import Timm
 from nearkin.models.weights import load_weights
 from nearkin.registry import BACKBONES
 
@@ -18,7 +17,7 @@ def build_model(
     backbone: str,
     weights: str | None = None,
     pool: Literal["avg", "max", "both"] = "avg",
-    head: Literal["linear", "none", "drml"] = "linear",
+    head: str = "linear",
     dim: int = 128,
     parts: int = 4,
     norm: Literal["none", "layer"] = "none",
@@ -38,8 +37,6 @@ def build_model(
 
 def create_backbone(name: str) -> Backbone:
     """A registered name, an import path or `timm/NAME`."""
-    if name.startswith("timm/"):
-        return Timm(name.removeprefix("timm/"))
     trunk = BACKBONES[name]()
     if not isinstance(trunk, Backbone):
         raise NearkinError(f"backbone {name!r} is a {type(trunk).__name__}, not a nearkin.models.Backbone")

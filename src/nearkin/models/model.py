@@ -1,14 +1,4 @@
-"""`Model`: pixels -> backbone -> pooling -> head -> raw embedding, with a frozen front and a trained back.
-
-    front(images)   normalisation, then the stages up to and including the cut: frozen, in eval mode, no graph
-    back(x)         the remaining stages, pooling, head, normalisation of the output
-    forward(images) = back(front(images))
-
-The cut is `none` (the front only normalises), a stage, or `all` (the front ends after pooling, the head alone
-trains). L2 normalisation is not the model's business (see `Pairs`).
-
-Shapes: B images, C channels, h x w the last map, D dimensions.
-"""
+"""`Model`: pixels -> backbone -> pooling -> head -> raw embedding."""
 
 from typing import Any
 
@@ -19,16 +9,38 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from nearkin.errors import NearkinError, choices
 from nearkin.models.backbone import Backbone, InputRecord
-from nearkin.models.drml import DRMLHead
+from nearkin.models.heads import make_head
 from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 
 POOLS = ("avg", "max", "both")
-HEADS = ("linear", "none", "drml")
 NORMS = ("none", "layer")
 
 
 class Model(nn.Module):
+    """Pixels -> backbone -> pooling -> head -> raw embedding, with a frozen front and a trained back.
+
+        front(images)   normalisation, then the stages up to and including the cut: frozen, in eval mode, no graph
+        back(x)         the remaining stages, pooling, head, normalisation of the output
+        forward(images) = back(front(images))
+
+    The model gives raw vectors: L2 normalisation happens in `Pairs` and in evaluation.
+
+    Parameters:
+        backbone: the network without its classifier, cut into named stages.
+        pool: how the last map becomes a vector: avg, max, or both (their sum).
+        head: a registered head (linear, none, drml) or an import path.
+        dim: D, width of the embedding.
+        parts: of a head that has parts (drml).
+        norm: of the embedding: none, or layer (LayerNorm without parameters).
+        freeze_bn: keep the statistics of every BatchNorm as they are; γ and β train.
+        cut: what is frozen: none (the front only normalises), all stages up to the one named, or all (the front ends
+            after pooling, and the head alone trains).
+        pretrained: were weights loaded? A warm-up then trains the head alone.
+
+    Shapes: B images, C channels, h x w the last map, D dimensions.
+    """
+
     def __init__(
         self,
         backbone: Backbone,
@@ -43,7 +55,7 @@ class Model(nn.Module):
         pretrained: bool = False,
     ):
         super().__init__()
-        for what, value, known in (("pool", pool, POOLS), ("head", head, HEADS), ("norm", norm, NORMS)):
+        for what, value, known in (("pool", pool, POOLS), ("norm", norm, NORMS)):
             if value not in known:
                 raise NearkinError(f"model.{what}={value!r}: {choices(str(value), known)}")
         if cut not in (*backbone.stages, "none", "all"):
@@ -52,8 +64,8 @@ class Model(nn.Module):
             raise NearkinError(f"model.dim={dim}: an embedding has at least 1 dimension")
         self.backbone = backbone
         self.pool = pool
-        self.head = make_head(head, backbone.features, dim, parts)
-        self.dim = backbone.features if head == "none" else dim
+        self.head = make_head(head, backbone.features, dim, parts=parts)
+        self.dim = getattr(self.head, "dim", dim)
         self.norm = nn.LayerNorm(self.dim, elementwise_affine=False) if norm == "layer" else nn.Identity()
         self.freeze_bn = freeze_bn
         self.cut = cut
@@ -74,7 +86,7 @@ class Model(nn.Module):
             return self.pooled(x) if self.cut == "all" else x                               # (B, C) or a map
 
     def back(self, x: Tensor, mix: Mix | None = None) -> Embedded:
-        """`mix` (manifold mixup) may act on the input of every trained stage and of the pooling."""
+        """What the front gave -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every trained stage and of the pooling."""
         if self.cut != "all":
             x = x.contiguous(memory_format=torch.channels_last)
         for depth, stage in enumerate(self.trained_stages):
@@ -87,6 +99,7 @@ class Model(nn.Module):
         return Embedded(self.norm(out.z), out.extras, mix)
 
     def forward(self, images: Tensor, mix: Mix | None = None) -> Embedded:
+        """uint8 RGB images (B, 3, H, W) -> raw embeddings (B, D)."""
         return self.back(self.front(images), mix)
 
     @property
@@ -125,23 +138,10 @@ class Model(nn.Module):
         return [group for group in groups if group["params"]]
 
     def stage_modules(self, stages: tuple[str, ...]) -> list[nn.Module]:
+        """The modules of these stages."""
         return [module for stage in stages for module in self.backbone.stage_modules(stage)]
 
     @property
     def record(self) -> InputRecord:
+        """How the network wants its input."""
         return self.backbone.record
-
-
-def make_head(name: str, features: int, dim: int, parts: int) -> nn.Module:
-    """From the pooled feature to the embedding: a tensor, or an `Embedded` with what its method reads beside it."""
-    if name == "drml":
-        return DRMLHead(features, dim, parts=parts)
-    return linear_head(features, dim) if name == "linear" else nn.Identity()
-
-
-def linear_head(features: int, dim: int) -> nn.Linear:
-    """One layer, kaiming-normal (fan out) with zero bias, as in the ProxyAnchor code and its descendants."""
-    head = nn.Linear(features, dim)
-    nn.init.kaiming_normal_(head.weight, mode="fan_out")
-    nn.init.zeros_(head.bias)
-    return head

@@ -1,16 +1,18 @@
-"""ResNet-50 (He et al. 2016) in the v1.5 form, where the 3x3 convolution of a bottleneck strides; parameter names of
-torchvision, so that its ImageNet checkpoints load."""
+"""The backbone `resnet50`: ResNet-50 under the parameter names of torchvision."""
 
 from torch import Tensor, nn
 
 from nearkin.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, InputRecord, init_convolutions
 from nearkin.registry import BACKBONES
 
-LAYERS = ((64, 3), (128, 4), (256, 6), (512, 3))    # width, bottlenecks
+LAYERS = ((64, 3), (128, 4), (256, 6), (512, 3))    # per layer: width, bottlenecks
 EXPANSION = 4
 
 
 class Bottleneck(nn.Module):
+    """Convolutions 1x1, 3x3 (with the stride) and 1x1 to four times the width, plus the input, which a 1x1 convolution
+    brings to the same shape where needed."""
+
     def __init__(self, inputs: int, width: int, stride: int):
         super().__init__()
         outputs = EXPANSION * width
@@ -26,6 +28,7 @@ class Bottleneck(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, inputs, h, w) -> (B, 4 · width, ⌈h / stride⌉, ⌈w / stride⌉)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
         x = self.relu(self.bn2(self.conv2(x)))
@@ -34,6 +37,20 @@ class Bottleneck(nn.Module):
 
 @BACKBONES.register("resnet50")
 class ResNet50(Backbone):
+    """ResNet-50 (He et al. 2016) in the v1.5 form, where the 3x3 convolution of a bottleneck has the stride. The
+    parameter names are torchvision's, so that its ImageNet checkpoints load.
+
+    The stages are stem and layer1 to layer4 with 3, 4, 6 and 3 bottlenecks; the last map of a 224 pixel image is
+    (2048, 7, 7).
+
+    Parameters:
+        classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
+
+    Example:
+        model = nearkin.models.build_model(backbone="resnet50", weights="resnet50.pth", dim=512)
+        z = model(images).z                                     # (B, 3, 224, 224) uint8 -> (B, 512)
+    """
+
     record = InputRecord(mean=IMAGENET_MEAN, std=IMAGENET_STD)
     features = EXPANSION * LAYERS[-1][0]
     stages = ("stem", "layer1", "layer2", "layer3", "layer4")
@@ -56,6 +73,7 @@ class ResNet50(Backbone):
         init_convolutions(self)
 
     def stage_modules(self, name: str) -> list[nn.Module]:
+        """Convolution, BatchNorm, ReLU and pooling of the stem; else the one layer of that name."""
         if name == "stem":
             return [self.conv1, self.bn1, self.relu, self.maxpool]
         return super().stage_modules(name)

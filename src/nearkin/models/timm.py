@@ -1,19 +1,33 @@
-"""Any timm model as a backbone: `backbone=timm/NAME`. One stage, `trunk`; the cut is then none, trunk or all.
-
-Weights are a local checkpoint with timm's parameter names; nothing is downloaded.
-"""
+"""Backbones from the package timm: `backbone=timm/NAME`."""
 
 import importlib
 from difflib import get_close_matches
+from functools import partial
 from types import ModuleType
 
 from torch import Tensor, nn
 
 from nearkin.errors import NearkinError
 from nearkin.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, InputRecord
+from nearkin.registry import BACKBONES
 
 
 class Timm(Backbone):
+    """Any timm model as a backbone: `backbone=timm/NAME`.
+
+    It has one stage, `trunk`; the cut is then none, trunk or all. Normalisation and sizes are those of timm's own
+    configuration of the model. The last map is (B, C, h, w); of a transformer that gives tokens it is (B, C, T, 1), the
+    T patches without class and register tokens. Weights are a local checkpoint with timm's parameter names; nothing is
+    downloaded.
+
+    Parameters:
+        model: timm's name of the model, as `timm.list_models()` has it
+
+    Example:
+        model = nearkin.models.build_model(backbone="timm/vit_small_patch16_224", weights="vit.safetensors", dim=128)
+        z = model(images).z                                     # (B, 3, 224, 224) uint8 -> (B, 128)
+    """
+
     stages = ("trunk",)
 
     def __init__(self, model: str):
@@ -24,8 +38,9 @@ class Timm(Backbone):
         self.record = input_record(getattr(self.trunk, "pretrained_cfg", {}))
 
     def run_stage(self, name: str, x: Tensor) -> Tensor:
+        """Normalised images (B, 3, H, W) -> the last map with channels first, (B, C, h, w) or (B, C, T, 1)."""
         x = self.trunk.forward_features(x)  # type: ignore[operator]
-        if x.ndim == 3:                                             # (B, T, C) tokens, class and register ones first
+        if x.ndim == 3:                                             # (B, P + T, C): P class and register tokens first
             patches = x[:, getattr(self.trunk, "num_prefix_tokens", 0) :]
             return patches.transpose(1, 2).unsqueeze(-1)            # (B, C, T, 1)
         if x.shape[1] != self.features and x.shape[-1] == self.features:
@@ -34,10 +49,20 @@ class Timm(Backbone):
 
     @property
     def network(self) -> nn.Module:
+        """The timm model itself: a checkpoint has its parameter names, without `trunk.` before them."""
         return self.trunk
 
 
+
+@BACKBONES.family("timm")
+def named(model: str) -> partial[Timm]:
+    """`timm/NAME` in a spec: what builds that network."""
+    return partial(Timm, model)
+
+
 def create(model: str) -> nn.Module:
+    """The timm model without classifier and with random weights; an unknown name is a NearkinError that tells near
+    ones."""
     timm = imported()
     try:
         return timm.create_model(model, pretrained=False, num_classes=0)
@@ -47,6 +72,7 @@ def create(model: str) -> nn.Module:
 
 
 def imported() -> ModuleType:
+    """The package timm; a NearkinError with the reason and the remedy when it does not import."""
     try:
         return importlib.import_module("timm")
     except Exception as error:  # a torchvision that does not fit torch fails with RuntimeError, not ImportError
@@ -58,6 +84,7 @@ def imported() -> ModuleType:
 
 
 def input_record(config: dict) -> InputRecord:
+    """Normalisation and sizes from timm's configuration of a model; what it lacks is as for most ImageNet models."""
     size = config.get("input_size", (3, 224, 224))[-1]
     return InputRecord(
         mean=tuple(config.get("mean", IMAGENET_MEAN)),

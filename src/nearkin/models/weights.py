@@ -1,4 +1,5 @@
-"""Checkpoints into backbones: strict, but for the classifier, which a backbone does not have."""
+"""Loading checkpoints into backbones: every parameter must be there and fit, except those of the classifier, which a
+backbone does not have."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, some
 from nearkin.models.backbone import Backbone
 
 # The names that public checkpoints give to their classifiers, auxiliary ones included.
@@ -14,19 +15,26 @@ CLASSIFIERS = ("fc.", "_fc.", "last_linear.", "aux", "classifier", "head.")
 
 
 def load_weights(backbone: Backbone, weights: str) -> None:
+    """Load a checkpoint into a backbone, in place.
+
+    `weights` is "imagenet" (the checkpoint that comes in a package) or the path of a local .pth, .pt or .safetensors.
+    Parameters of a classifier are ignored. A NearkinError names what is missing, unexpected or of another shape; the
+    backbone is then unchanged.
+    """
     path = packaged(backbone.name) if weights == "imagenet" else Path(weights).expanduser()
     state = read_checkpoint(path)
     wanted = backbone.network.state_dict()
-    # Checkpoints older than torch 0.4.1 lack the counter; some ports of BN-Inception keep (1, C) for (C,).
+    # Checkpoints older than torch 0.4.1 lack the counter of batches; some ports of BN-Inception keep statistics of
+    # shape (1, C) instead of (C,).
     wanted = {k: v for k, v in wanted.items() if k in state or not k.endswith("num_batches_tracked")}
     state = {k: v for k, v in state.items() if k in wanted or not k.startswith(CLASSIFIERS)}
     for k, v in state.items():
         if k in wanted and v.shape == (1, *wanted[k].shape):
             state[k] = v[0]
     problems = [
-        told("missing", [k for k in wanted if k not in state]),
-        told("unexpected", [k for k in state if k not in wanted]),
-        told(
+        _problem("missing", [k for k in wanted if k not in state]),
+        _problem("unexpected", [k for k in state if k not in wanted]),
+        _problem(
             "of another shape",
             [
                 f"{k} {tuple(v.shape)} for {tuple(wanted[k].shape)}"
@@ -37,15 +45,17 @@ def load_weights(backbone: Backbone, weights: str) -> None:
     ]
     if any(problems):
         raise NearkinError(f"{path} is not a checkpoint of {backbone.name}: {'; '.join(filter(None, problems))}")
-    backbone.network.load_state_dict(state, strict=False)  # strict is what was just checked
+    backbone.network.load_state_dict(state, strict=False)  # the check above was strict
 
 
-def told(what: str, keys: list[str]) -> str:
-    """'3 missing (a, b, ...)'"""
-    return f"{len(keys)} {what} ({', '.join(keys[:3])}{', ...' if len(keys) > 3 else ''})" if keys else ""
+def _problem(what: str, keys: list[str]) -> str:
+    """'5 missing (a, b, c and 2 more)'; empty when there is no such key."""
+    return f"{len(keys)} {what} ({some(keys, 3)})" if keys else ""
 
 
 def read_checkpoint(path: Path) -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name. A NearkinError when the file is absent, unreadable or holds anything else;
+    code in the file is never run."""
     if not path.is_file():
         raise NearkinError(f"weights={str(path)!r}: no such file; give 'imagenet' or a local .pth, .pt or .safetensors")
     try:
@@ -59,6 +69,8 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
 
 
 def read(path: Path) -> Any:
+    """What a .safetensors file, or one that torch.save wrote, holds, on the CPU. Raises what torch or safetensors
+    raise."""
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -67,6 +79,7 @@ def read(path: Path) -> Any:
 
 
 def packaged(name: str) -> Path:
+    """The file of the ImageNet weights of a backbone, which only efficientnet_lite0 has; else a NearkinError."""
     if name != "efficientnet_lite0":
         raise NearkinError(
             f"weights='imagenet' come with efficientnet_lite0 only, not with {name}; give the path of a local "

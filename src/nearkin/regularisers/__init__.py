@@ -1,4 +1,4 @@
-"""Regularisers of an objective."""
+"""Regularisers: parts of an objective that change mined tuples, add a penalty, or mix samples."""
 
 from nearkin.regularisers.base import Regulariser
 from nearkin.regularisers.mixup import Mix, Mixup

@@ -1,7 +1,4 @@
-"""What a regulariser is: it may change the tuples of the miner, or add a penalty to the loss.
-
-(Mixup does neither: it mixes inside the network; see `mixup.py`.)
-"""
+"""What all regularisers share."""
 
 from typing import ClassVar
 
@@ -11,12 +8,23 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 
 
 class Regulariser:
+    """A regulariser: it may change the tuples of the miner, or add a penalty to the loss.
+
+    (Mixup does neither: it mixes inside the network; see `Mixup`.)
+    """
+
     name: ClassVar[str]
     version: ClassVar[int] = 1
     needs: ClassVar[type | None] = None     # the mined tuples that it changes
 
     def change(self, tuples: Triplets | PairMasks, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
+        """The tuples that the loss gets: those of the miner, or changed ones.
+
+        They are `Triplets` of (T,) or `PairMasks` of (B, M). Called after the miner, with the pairs (B, M) that it
+        mined; by default nothing changes.
+        """
         return tuples
 
     def penalty(self, pairs: Pairs) -> Tensor | None:
+        """A scalar that is added to the loss of the batch, or None for nothing."""
         return None

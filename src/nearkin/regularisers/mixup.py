@@ -1,16 +1,4 @@
-"""Manifold mixup for metric learning.
-
-    h ← λ·h + (1 - λ)·h_π        L = λ·L(y) + (1 - λ)·L(y_π)
-
-with λ ~ Beta(α, α), a permutation π of the batch, and h the input (depth 0) or the output of a random stage k of the
-network. Miner and loss see the mixed embeddings twice, under the labels y and y_π. Verma et al. 2019 (ICML); Roth et
-al. 2020 (eq. 31), α = 2. Proxy and softmax losses take the same two terms.
-
-    mix = objective.mix(len(images), stages=len(stages), generator=generator)     # None without mixup
-    for depth, stage in enumerate(stages):
-        h = stage(mix(depth, h) if mix else h)
-    loss = objective(Embedded(h, mix=mix), labels, generator)
-"""
+"""Manifold mixup for metric learning."""
 
 from dataclasses import dataclass
 
@@ -25,13 +13,22 @@ from nearkin.regularisers.base import Regulariser
 
 @dataclass(frozen=True)
 class Mix:
-    """What is mixed in one batch: h at `depth`, with the rows in `order`."""
+    """What is mixed in one batch: h at `depth`, with the rows in `order`.
+
+        h ← weight·h + (1 - weight)·h[order]
+
+    Parameters:
+        weight: λ, between 0 and 1.
+        order: π, a permutation of the batch, (B,).
+        depth: 0 mixes the input, k the output of stage k.
+    """
 
     weight: float                                                   # λ
     order: Tensor                                                   # (B,) π
     depth: int                                                      # 0 the input, k the output of stage k
 
     def __call__(self, depth: int, h: Tensor) -> Tensor:
+        """Mix h (B, ...), the input of stage `depth + 1`, if this is the depth to mix at; else return it as it is."""
         if depth != self.depth:
             return h
         return self.weight * h + (1 - self.weight) * h[self.order]
@@ -39,7 +36,30 @@ class Mix:
 
 @REGULARISERS.register("mixup")
 class Mixup(Regulariser):
-    """`depth`: where to mix; None draws one of all depths for each batch."""
+    """Manifold mixup: samples of a batch are mixed inside the network, and the loss is taken under the labels of both.
+
+        h ← λ·h + (1 - λ)·h_π        L = λ·L(y) + (1 - λ)·L(y_π)
+
+    with λ ~ Beta(α, α), a permutation π of the batch, and h the input (depth 0) or the output of a random stage k of
+    the network. Miner and loss see the mixed embeddings twice, under the labels y and y_π. Proxy and softmax losses
+    take the same two terms.
+
+    Source: Verma et al. 2019 (ICML); Roth et al. 2020 (eq. 31), α = 2.
+
+    Parameters:
+        alpha: α of the Beta distribution; above 0. The larger, the more often both samples have about equal weight.
+        depth: where to mix, 0 to the number of stages - 1; None draws one of all depths for each batch.
+
+    Shapes: h (B, ...) at any depth, labels (B,); π is (B,).
+
+    Example:
+        objective = nearkin.engine.objective.Objective(nearkin.losses.Triplet(), None, [nearkin.regularisers.Mixup()])
+        mix = objective.mix(len(images), stages=len(stages))            # None without mixup
+        h = images
+        for depth, stage in enumerate(stages):
+            h = stage(mix(depth, h) if mix else h)
+        value = objective(nearkin.pairs.Embedded(h, mix=mix), labels)
+    """
 
     def __init__(self, *, alpha: float = 2.0, depth: int | None = None):
         above(0, alpha=alpha)
@@ -47,6 +67,10 @@ class Mixup(Regulariser):
         self.depth = depth
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix:
+        """Draw λ, the permutation and the depth for one batch of `batch` samples and a network of `stages` stages.
+
+        All of it comes from the generator, or from the global random state if there is none.
+        """
         if self.depth is not None:
             between(0, stages - 1, depth=self.depth)
         device = generator.device if generator is not None else torch.device("cpu")

@@ -1,9 +1,4 @@
-"""Penalty on the norm of the raw embeddings.
-
-    ν · mean_i ‖z_i‖^power
-
-ν = 0.005 and the plain norm as in the code of Roth et al. 2020 (their equations 3 to 5 print the square: power=2).
-"""
+"""Penalty on the norm of the raw embeddings."""
 
 from torch import Tensor
 
@@ -16,6 +11,25 @@ from nearkin.regularisers.base import Regulariser
 
 @REGULARISERS.register("norm")
 class Norm(Regulariser):
+    """Penalty on the norm of the raw embeddings, added to the loss.
+
+        ν · mean_i ‖z_i‖^power
+
+    Source: ν = 0.005 and the plain norm as in the code of Roth et al. 2020 (their equations 3 to 5 print the square:
+    power=2).
+
+    Parameters:
+        nu: ν, weight of the penalty; at least 0.
+        power: 1 penalises ‖z‖, 2 penalises ‖z‖².
+
+    Shapes: embeddings (B, D); the penalty is a scalar.
+
+    Example:
+        regulariser = nearkin.regularisers.Norm(nu=0.005)
+        objective = nearkin.engine.objective.Objective(nearkin.losses.Triplet(), None, [regulariser])
+        value = objective(embeddings, labels)
+    """
+
     def __init__(self, *, nu: float = 0.005, power: int = 1):
         at_least(0, nu=nu)
         one_of("1", "2", power=str(power))
@@ -23,4 +37,5 @@ class Norm(Regulariser):
         self.power = power
 
     def penalty(self, pairs: Pairs) -> Tensor:
+        """ν · mean_i ‖z_i‖^power of the raw embeddings (B, D) in `pairs`, a scalar."""
         return self.nu * mean_norm(pairs.z, self.power)

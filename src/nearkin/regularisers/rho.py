@@ -1,11 +1,4 @@
-"""ρ-regularisation by switching.
-
-With probability p_switch a triplet (a, p, n) becomes (a, a, p'): the anchor is its own positive, and a random
-member p' of its class is pushed away like a negative. This keeps classes from collapsing and the spectrum of the
-embedding flat. Roth et al. 2020 (ICML); p_switch = 0.2 is the default of their code (0.15 to 0.4 in their runs).
-
-For contrastive, triplet, margin and SNR triplet losses with a miner; their divisors stay as they are.
-"""
+"""ρ-regularisation by switching."""
 
 import torch
 from torch import Generator
@@ -19,6 +12,27 @@ from nearkin.regularisers.base import Regulariser
 
 @REGULARISERS.register("rho")
 class Rho(Regulariser):
+    """ρ-regularisation by switching: some triplets push a member of the anchor's own class away.
+
+        (a, p, n)  →  (a, a, p')        with probability p_switch
+
+    The anchor becomes its own positive, and a random member p' of its class is pushed away like a negative. This keeps
+    classes from collapsing and the spectrum of the embedding flat. For contrastive, triplet, margin and SNR triplet
+    losses with a miner; their divisors stay as they are. A triplet whose anchor has no positive in the batch stays.
+
+    Source: Roth et al. 2020 (ICML); p_switch = 0.2 is the default of their code (0.15 to 0.4 in their runs).
+
+    Parameters:
+        p_switch: the probability with which each triplet is switched; between 0 and 1.
+
+    Shapes: `Triplets` of (T,) in and out.
+
+    Example:
+        regulariser = nearkin.regularisers.Rho(p_switch=0.2)
+        objective = nearkin.engine.objective.Objective(nearkin.losses.Triplet(), nearkin.miners.Hard(), [regulariser])
+        value = objective(embeddings, labels)
+    """
+
     needs = Triplets
 
     def __init__(self, *, p_switch: float = 0.2):
@@ -26,6 +40,7 @@ class Rho(Regulariser):
         self.p_switch = p_switch
 
     def change(self, tuples: Triplets | PairMasks, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """The triplets (T,), each switched with probability p_switch; the draws come from the generator."""
         if not isinstance(tuples, Triplets) or pairs.own is None:
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor

@@ -1,4 +1,4 @@
-"""Recipes: what the settings that a spec leaves open become.
+"""Defaults: what the settings that a spec leaves open become.
 
 | network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
 |----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
@@ -20,7 +20,6 @@ from nearkin.config.settings import ModelSpec
 from nearkin.config.spec import RunSpec, SamplerSpec
 from nearkin.losses import Loss, ProxyLoss
 from nearkin.models.backbone import InputRecord
-from nearkin.models.timm import Timm
 from nearkin.registry import BACKBONES, hyperparameters
 
 Part = TypeVar("Part", bound=BaseModel)
@@ -81,7 +80,6 @@ def _fill(part: Part, values: dict[str, Any]) -> Part:
 
 
 def record_of(model: ModelSpec) -> InputRecord:
-    if model.backbone.startswith("timm/"):  # only the network itself knows
-        return Timm(model.backbone.removeprefix("timm/")).record
-    return BACKBONES[model.backbone].record
-
+    """How the backbone wants its input; some networks know it only once they are built."""
+    cls = BACKBONES[model.backbone]
+    return cls.record if hasattr(cls, "record") else cls().record

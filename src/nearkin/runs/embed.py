@@ -1,4 +1,4 @@
-"""From images to embeddings: batched embedding of a source, and a trained model on anyone's images."""
+"""`nearkin.load`: a trained model on anyone's images."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,35 +11,15 @@ from torch import Tensor
 from nearkin.config.spec import RunSpec
 from nearkin.data.images import images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
-from nearkin.engine.batches import Source
-from nearkin.engine.distributed import ALONE, Ranks
+from nearkin.engine.device import pick_device
+from nearkin.engine.distributed import ranks
+from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
-from nearkin.pairs import unit
+from nearkin.numerics import unit
 from nearkin.progress import track
 from nearkin.runs.store import Run, Store
 from nearkin.storage import atomic
-
-BATCH = 256
-
-
-@torch.no_grad()
-def embed(
-    model: Model, source: Source, rows: np.ndarray, device: torch.device, *, ranks: Ranks = ALONE, title: str = ""
-) -> Tensor:
-    """Raw embeddings of rows of a source, in eval mode. Processes share the work by whole batches, so that the numbers
-    are those of one process. With a `title` it shows its progress."""
-    was_training = model.training
-    model.eval()
-    forward = model if model.cut == "none" else model.back
-    starts = list(range(0, len(rows), BATCH))
-    mine = starts[ranks.part(len(starts))]
-    watched = track(mine, title, len(mine)) if title and ranks.first else mine
-    parts = [forward(source.test(rows[i : i + BATCH]).to(device)).z.float() for i in watched]
-    model.train(was_training)
-    own = torch.cat(parts) if parts else torch.empty(0, model.dim, device=device)               # (n, D)
-    sizes = [sum(len(rows[i : i + BATCH]) for i in starts[part]) for part in ranks.parts(len(starts))]
-    return ranks.gather(own, sizes).cpu()                                                       # (N, D)
 
 
 class Embedder:
@@ -51,6 +31,7 @@ class Embedder:
 
     @property
     def dim(self) -> int:
+        """Dimensions of an embedding."""
         return self.model.dim
 
     def embed(self, images: str | Path | Iterable[str | Path | np.ndarray | Image.Image]) -> np.ndarray:
@@ -95,7 +76,7 @@ def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "aut
     """The chosen model of a finished run, by path, hash or the beginning of its hash."""
     found = run if isinstance(run, Run) else Store(runs).find(str(run))
     if not found.final:
-        raise NearkinError(f"run {found.hash} is not finished; the command that began it goes on with it")
+        raise NearkinError(f"run {found.hash} is not finished; start the same training again to finish it")
     spec = found.spec
     model = rebuild(spec)
     load_model(model, found)
@@ -108,21 +89,11 @@ def rebuild(spec: RunSpec) -> Model:
     return build_model(**settings)
 
 
-def load_model(model: Model, run: Run, ranks: Ranks = ALONE) -> None:
-    state = ranks.share(lambda: run.load("model.pt"))
+def load_model(model: Model, run: Run) -> None:
+    """Put the chosen weights of a run into a model; every process gets those that rank 0 reads."""
+    state = ranks().share(lambda: run.load("model.pt"))
     try:
         model.load_state_dict(state["model"])  # type: ignore[index]
     except (KeyError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise NearkinError(f"{run.path}/model.pt does not fit the model of its spec: {reason}") from error
-
-
-def pick_device(name: str) -> torch.device:
-    """auto: the first of CUDA, Apple's GPU, the CPU that is there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
-        return torch.device(next(d for d, ok in there.items() if ok))
-    if not there[name]:
-        found = ", ".join(d for d, ok in there.items() if ok)
-        raise NearkinError(f"device={name} is not available here; choices: {found}")
-    return torch.device(name)

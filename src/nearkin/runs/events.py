@@ -32,6 +32,7 @@ def tensorboard(folder: Path) -> Watch:
 
 
 def both(first: Watch, second: Watch) -> Watch:
+    """A watcher that tells two others."""
     def watch(entry: dict[str, Any]) -> None:
         first(entry)
         second(entry)

@@ -1,8 +1,8 @@
-"""The store: one directory a run, named by the hash of its spec.
+"""The store: one directory per run, named by the hash of its spec.
 
     runs/<hash>/  spec.yaml          the resolved spec, data and split hashes
                   environment.json   versions, commit, CPU, threads, processes
-                  log.jsonl          one line a step, one an epoch
+                  log.jsonl          one line per step, one per epoch
                   checkpoint.pt      where to go on (gone when the run is done)
                   model.pt           the chosen weights of model and objective
                   final.json         which epoch was chosen, by which rule: after it the test labels open
@@ -10,41 +10,51 @@
                   per_query.parquet  every metric for every query
                   result.json        the result; a run with it is done
 
-Every file but the log is written whole or not at all. One lock a directory: two processes cannot train the
+Every file but the log is written whole or not at all. Each directory has one lock: two processes cannot train the
 same run.
 """
 
-import fcntl
 import json
 import os
 import pickle
-import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import metadata
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
+from filelock import FileLock, Timeout
 
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
+from nearkin.runs.environment import environment
 from nearkin.storage import atomic
 
 
 class Run:
+    """One run in its directory: its spec, its states, its log, its result.
+
+    Parameters:
+        path: the directory; it need not exist yet.
+
+    Example:
+        run = nearkin.train({"dataset": "glyphs"})
+        run.result["test"]["recall@1"]
+    """
+
     def __init__(self, path: Path):
         self.path = Path(path)
 
     @property
     def hash(self) -> str:
+        """Its name: the hash of its spec, its data and its split."""
         return self.path.name
 
     @property
     def done(self) -> bool:
+        """Is its result stored?"""
         return (self.path / "result.json").exists()
 
     @property
@@ -54,14 +64,17 @@ class Run:
 
     @property
     def final(self) -> bool:
+        """Is the choice of the epoch made? Only then do the test labels open."""
         return (self.path / "final.json").exists()
 
     @property
     def spec(self) -> RunSpec:
+        """The resolved spec that it was trained with."""
         return make_spec(self._head()["spec"])
 
     @property
     def result(self) -> dict[str, Any]:
+        """What result.json holds: metrics of validation and test, the chosen epoch, the rule."""
         return self.read_json("result.json")
 
     def _head(self) -> dict[str, Any]:
@@ -74,13 +87,16 @@ class Run:
         self.write_json("environment.json", environment() | {"processes": processes})
 
     def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of its directory."""
         return json.loads((self.path / name).read_text())
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write a JSON file, whole or not at all."""
         with atomic(self.path / name) as scratch:
             (scratch / name).write_text(json.dumps(content, indent=1) + "\n")
 
     def save(self, name: str, state: dict[str, Any]) -> None:
+        """Write a state (weights, optimiser, ...), whole or not at all."""
         with atomic(self.path / name) as scratch, open(scratch / name, "wb") as file:
             try:
                 torch.save(state, file)
@@ -104,16 +120,18 @@ class Run:
     def lock(self) -> Iterator[None]:
         """Held while training; freed by the system when the process dies, however it dies."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / "lock", "a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise NearkinError(f"run {self.hash} is being trained by process {file.read().strip()}") from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        file = self.path / "lock"
+        lock = FileLock(file)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise NearkinError(f"run {self.hash} is being trained by process {file.read_text().strip()}") from None
+        with suppress(OSError):                             # Windows does not let a locked file be written
+            file.write_text(str(os.getpid()))
+        try:
             yield
+        finally:
+            lock.release()
 
     # -- the log -------------------------------------------------------------------------------------------
 
@@ -127,6 +145,7 @@ class Run:
             yield Log(file)
 
     def log_lines(self) -> list[dict[str, Any]]:
+        """All entries of the log, oldest first."""
         path = self.path / "log.jsonl"
         if not path.exists():
             return []
@@ -157,10 +176,13 @@ class ReadOnlyRun(Run):
 
 
 class Log:
+    """The open log of a run: one JSON object per line."""
+
     def __init__(self, file: Any):
         self._file = file
 
     def write(self, **entry: Any) -> None:
+        """Add a line."""
         self._file.write(json.dumps(entry) + "\n")
 
     def size(self) -> int:
@@ -170,10 +192,21 @@ class Log:
 
 
 class Store:
+    """All runs of a folder.
+
+    Parameters:
+        root: the folder, by default `runs`.
+
+    Example:
+        for run in nearkin.runs.store.Store("runs").runs():
+            print(run.hash, run.done)
+    """
+
     def __init__(self, root: Path | str = "runs"):
         self.root = Path(root)
 
     def run(self, run_hash: str, *, writes: bool = True) -> Run:
+        """The run of that name, whether it exists or not; `writes=False` gives one that writes nothing."""
         return (Run if writes else ReadOnlyRun)(self.root / run_hash)
 
     def runs(self) -> list[Run]:
@@ -196,44 +229,6 @@ class Store:
         raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
 
     def remove(self, run: Run) -> None:
+        """Delete a run, unless a process is training it."""
         with run.lock():
             shutil.rmtree(run.path)
-
-
-def environment() -> dict[str, Any]:
-    packages = ("nearkin", "torch", "numpy", "scikit-learn", "pillow", "matplotlib")
-    return {
-        "python": platform.python_version(),
-        "versions": {p: _version(p) for p in packages},
-        "commit": _commit(),
-        "platform": platform.platform(),
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    """The commit of the code that runs, when it runs from a checkout; `+` when the tree was changed."""
-    git = ["git", "-C", str(Path(__file__).parent)]
-    try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, text=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return commit + ("+" if changed else "")
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()

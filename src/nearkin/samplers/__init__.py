@@ -1,4 +1,4 @@
-"""Batch samplers."""
+"""Batch samplers: `nearkin.samplers.X(labels, batch, seed).next()` gives the positions of the images of a batch."""
 
 from nearkin.samplers.balanced import Balanced
 from nearkin.samplers.bank import BankSampler

@@ -1,4 +1,4 @@
-"""P×K batches: P = B/K distinct classes, K images of each."""
+"""Balanced (P×K) batches."""
 
 import numpy as np
 
@@ -10,19 +10,31 @@ from nearkin.samplers.classes import check_per_class
 
 @SAMPLERS.register("balanced")
 class Balanced(BatchSampler):
-    """P = B/K different classes, K different images of each; every image in each pass.
+    """Balanced batches: different classes, equally many different images of each; a pass shows every image.
 
-    Guarantees, of each pass:
+    A batch has P = B/K classes with K images each. Guarantees, of each pass:
 
     - every batch has P different classes and K images of each;
     - every image is seen at least once;
-    - the K images of a class are different when the class has K or more; a shorter class repeats as few as
-      it can; a class of one image is refused, because it has no positive pair;
+    - the K images of a class are different when the class has K or more; a shorter class repeats as few as it can;
+      a class of one image is refused if K > 1, because it has no positive pair;
     - a class whose size is no multiple of K fills its last group with images of its own seen before.
 
-    Each class is cut into groups of K. A batch takes one group from each of the P classes with most groups
-    left (ties at random); when fewer than P classes have any left, classes that are done lend a fresh group.
-    The pass therefore has max(⌈groups/P⌉, groups of the largest class) batches.
+    Each class is cut into groups of K. A batch takes one group from each of the P classes with most groups left (ties
+    at random); when fewer than P classes have any left, classes that are done lend a fresh group. The pass therefore
+    has max(⌈groups/P⌉, groups of the largest class) batches.
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+        per_class: K, images per class in a batch; at least 1, and it must divide the batch.
+
+    Shapes: labels (N,); `next()` gives one batch as positions in the training data, (B,).
+
+    Example:
+        sampler = nearkin.samplers.Balanced(labels, batch=4, seed=0, per_class=2)
+        rows = sampler.next()
     """
 
     def __init__(self, labels: np.ndarray, batch: int, seed: int, *, per_class: int = 4):
@@ -43,6 +55,7 @@ class Balanced(BatchSampler):
             )
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The batches of one pass: positions in the training data, each (B,), K of one class after another."""
         classes = list(self.members)
         groups = {c: self._groups(c, rng) for c in classes}
         left = np.array([len(groups[c]) for c in classes])

@@ -1,9 +1,4 @@
-"""What samplers share that plan from embeddings: a bank with one unit vector of every training image.
-
-The bank is filled once, in eval mode, before training; after every step the rows of the batch are overwritten by
-its fresh embeddings (Roth et al. 2020; `refresh=False` leaves the first ones). A pass is planned from the bank as it
-is when the pass begins.
-"""
+"""What samplers share that plan from embeddings: a bank with one unit vector per training image."""
 
 from typing import Any, ClassVar
 
@@ -18,8 +13,20 @@ from nearkin.samplers.base import BatchSampler
 
 
 class BankSampler(BatchSampler):
-    """⌊N/B⌋ batches a pass. A plan cannot be made again once rows of the bank were overwritten, so the state holds the
-    bank and the plan of the present pass."""
+    """Base of samplers that plan from embeddings, kept in a bank with one unit vector per training image.
+
+    The bank is filled once, in eval mode, before training; after every step the rows of the batch are overwritten by
+    its fresh embeddings (Roth et al. 2020; `refresh=False` keeps the first ones). A pass is planned from the bank as it
+    is when the pass begins, and has ⌊N/B⌋ batches. A plan cannot be made again once rows of the bank were overwritten,
+    so the state holds the bank and the plan of the present pass.
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+        refresh: True overwrites the bank's rows of a batch by its fresh embeddings after every step; False keeps the
+            first ones.
+    """
 
     needs_bank: ClassVar[bool] = True
 
@@ -29,13 +36,16 @@ class BankSampler(BatchSampler):
         self._bank: Tensor | None = None
 
     def reserve(self, dim: int) -> None:
-        """Is there room for the bank? Asked before the first image is embedded."""
+        """Raise an error if there is no memory for a bank of N embeddings of `dim` dimensions.
+
+        Called before the first image is embedded.
+        """
         what = f"sampler={self.name} keeps the embedding of every training image"
         instead = "a smaller model.dim, or a sampler without a bank (balanced, random, spc, spc_r)"
         room_for(len(self.labels), dim, what, instead)
 
     def fill(self, z: Tensor) -> None:                              # (N, D)
-        """The raw embeddings of all training images, in the order of the labels."""
+        """Fill the bank: z (N, D) are the raw embeddings of all training images, in the order of the labels."""
         if z.dim() != 2 or len(z) != len(self.labels):
             shape = " x ".join(map(str, z.shape))
             raise NearkinError(f"the bank of sampler={self.name} takes {len(self.labels)} embeddings, got {shape}")
@@ -45,13 +55,18 @@ class BankSampler(BatchSampler):
 
     @property
     def bank(self) -> Tensor:                                       # (N, D)
+        """The unit vectors of all training images, (N, D); an error before `fill` was called."""
         if self._bank is None:
             raise NearkinError(f"sampler={self.name} plans from a bank of embeddings: fill(z) comes before next()")
         return self._bank
 
     def update(self, rows: np.ndarray, z: Tensor) -> None:
+        """Overwrite the bank's rows (B,) of a batch by its fresh embeddings z (B, D), unless `refresh` is False.
+
+        Of an image that is twice in the batch, the last embedding stays.
+        """
         if self.refresh:
-            # an image that is twice in the batch: the last one stays, whatever the order of copying
+            # of an image that is twice in the batch the last one stays, in whatever order rows are copied
             kept, from_end = np.unique(rows[::-1], return_index=True)
             self.bank[torch.from_numpy(kept)] = _units(z)[len(rows) - 1 - torch.from_numpy(from_end)]
 
@@ -59,15 +74,16 @@ class BankSampler(BatchSampler):
         return len(self.labels) // self.batch
 
     def state_dict(self) -> dict[str, Any]:
+        """Pass and position, the bank (N, D), and the plan of the present pass (batches, B)."""
         state = super().state_dict()
         if self._bank is not None:
-            state["bank"] = self._bank                              # no copy: a later checkpoint has the step's update
+            state["bank"] = self._bank          # not a copy: a checkpoint saved after the step has the step's update
         if self._plan is not None:
             state["plan"] = torch.from_numpy(np.stack(self._plan))  # (batches, B)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """A state from before the bank was filled leaves the bank as it is."""
+        """Continue from `state`. A state from before the bank was filled leaves the bank as it is."""
         super().load_state_dict(state)
         if "bank" in state:
             self._bank = state["bank"].clone()

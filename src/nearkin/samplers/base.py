@@ -1,9 +1,4 @@
-"""What a batch sampler is: an endless stream of batches, planned one pass at a time.
-
-A pass is planned from (seed, number of the pass), so the state that a checkpoint carries is two numbers, and
-the stream after a resume is the stream that was never stopped. Samplers that plan from embeddings carry more:
-see `BankSampler`.
-"""
+"""What all batch samplers share."""
 
 from typing import Any, ClassVar
 
@@ -14,9 +9,21 @@ from nearkin.errors import NearkinError
 
 
 class BatchSampler:
+    """A batch sampler: an endless stream of batches, planned one pass at a time.
+
+    A pass is planned from (seed, number of the pass), so the state that a checkpoint carries is two numbers, and the
+    stream after a resume is the stream that was never stopped. Samplers that plan from embeddings carry more: see
+    `BankSampler`. A subclass defines `plan(rng)`.
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+    """
+
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    needs_bank: ClassVar[bool] = False                              # does it plan from embeddings?
+    needs_bank: ClassVar[bool] = False                              # True: it plans from embeddings
 
     def __init__(self, labels: np.ndarray, batch: int, seed: int):
         self.labels = np.asarray(labels)                            # (N,)
@@ -29,7 +36,7 @@ class BatchSampler:
             raise NearkinError(f"train.batch={batch} is larger than the {len(self.labels)} training images")
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The batches of one pass, as index arrays."""
+        """The batches of one pass: a list of positions in the training data, each (B,)."""
         raise NearkinError(f"{type(self).__name__} does not define plan(rng)")
 
     def _planned(self) -> list[np.ndarray]:
@@ -38,10 +45,11 @@ class BatchSampler:
         return self._plan
 
     def __len__(self) -> int:
-        """Batches of a pass."""
+        """The number of batches in the present pass."""
         return len(self._planned())
 
     def next(self) -> np.ndarray:
+        """The next batch, as positions in the training data (B,); after the last one of a pass a new pass begins."""
         batch = self._planned()[self._position]
         self._position += 1
         if self._position == len(self):
@@ -49,10 +57,15 @@ class BatchSampler:
         return batch
 
     def update(self, rows: np.ndarray, z: Tensor) -> None:
-        """After a step: the batch's positions and what the network made of them."""
+        """Tell the sampler, after a step, what the network made of a batch; by default nothing is kept.
+
+        rows (B,) are the positions that `next()` gave, z (B, D) their raw embeddings.
+        """
 
     def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint needs to continue the stream after the batch given last."""
         return {"pass": self._pass, "position": self._position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue the stream where it stood when `state` was taken, by a sampler built with the same arguments."""
         self._pass, self._position, self._plan = state["pass"], state["position"], None

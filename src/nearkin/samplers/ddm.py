@@ -1,12 +1,4 @@
-"""Distance-distribution matching: the batch whose distances are spread as those of a large batch.
-
-    cost = ‖μ* - μ‖ + ‖σ* - σ‖ + 75·2·W₁(h*, h)
-
-μ, σ: mean and standard deviation (n - 1) of each dimension of the unit vectors; h: the histogram of all pairwise
-distances in 50 bins over the range of the big batch's; *: the big batch. W₁ = width·Σ_k |F*_k - F_k| with F the
-cumulated histograms: both put their mass on the bin centres. Roth et al. 2020 compute it both ways and add, hence 2.
-(Their code hands the bin heights to the Wasserstein routine as if they were samples; this is what the text means.)
-"""
+"""Distance-distribution matching."""
 
 import numpy as np
 import torch
@@ -21,15 +13,41 @@ WEIGHT = 75.0
 
 @SAMPLERS.register("ddm")
 class DDM(CandidateSampler):
-    """The candidate whose mean, spread and distances are nearest those of a big batch.
+    """Distance-distribution matching: the candidate whose mean, spread and distances are nearest those of a big batch.
 
-    Guarantees: those of `CandidateSampler`."""
+        cost = ‖μ* - μ‖ + ‖σ* - σ‖ + 75·2·W₁(h*, h)
 
-    source = "Roth et al. 2020"
+    μ, σ: mean and standard deviation (n - 1) of each dimension of the unit vectors; h: the histogram of all pairwise
+    distances in 50 bins over the range of the big batch's; *: the big batch. W₁ = width·Σ_k |F*_k - F_k| with F the
+    cumulated histograms: both put their mass on the bin centres. Guarantees: those of `CandidateSampler`.
+
+    Source: Roth et al. 2020, who compute W₁ both ways and add, hence the 2. (Their code hands the bin heights to the
+    Wasserstein routine as if they were samples; the formula here is what the text means.)
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+        per_class: n, images per class in a group; at least 1, and it must divide the batch.
+        big_batch: b*, images in the big batch; at least the batch.
+        candidates: m, candidates per batch; at least 1.
+        refresh: True overwrites the bank's rows of a batch by its fresh embeddings after every step; False keeps the
+            first ones.
+
+    Shapes: labels (N,), embeddings (N, D); `next()` gives one batch as positions in the training data, (B,).
+
+    Example:
+        sampler = nearkin.samplers.DDM(labels, batch=4, seed=0)
+        sampler.fill(embeddings)
+        rows = sampler.next()
+    """
+
+    paper = "Roth et al. 2020"
 
     def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:
+        """The cost (m,) of the candidates picks (m, B) against the big batch (b*,); lower is better."""
         z = self.bank[big]                                                                      # (b*, D)
-        z = z - z.mean(0)                                           # distances keep their digits when z is bunched
+        z = z - z.mean(0)                                           # centred: distances of close vectors stay exact
         parts = z[picks]                                                                        # (m, B, D)
         mean = parts.mean(1)                                        # the big batch's is 0 now
         var = (parts - mean[:, None]).square().sum(1) / (self.batch - 1)        # several times faster than var(1)
@@ -38,7 +56,7 @@ class DDM(CandidateSampler):
         i, j = _upper(len(big))
         low, high = d[i, j].aminmax()
         width = ((high - low) / BINS).clamp(min=1e-12)
-        # an image drawn twice has distance 0 to itself: the lowest bin, also where the range begins higher
+        # an image drawn twice has distance 0 to itself: it counts in the lowest bin even if the range begins above 0
         bins = ((d - low) / width).clamp_(0, BINS - 1).long()                                   # (b*, b*)
         target = torch.bincount(bins[i, j], minlength=BINS) / len(i)                            # (BINS,)
         i, j = _upper(self.batch)
@@ -50,9 +68,13 @@ class DDM(CandidateSampler):
 
 
 def distances(z: Tensor, rows: np.ndarray) -> Tensor:               # (b*, D), (b*,) -> (b*, b*)
+    """Euclidean distances (b*, b*) of all vectors z (b*, D); `rows` (b*,) are the images that they belong to.
+
+    An image that occurs twice has distance 0 to itself exactly.
+    """
     square = z.square().sum(1)
     d = torch.addmm(square[:, None] + square, z, z.T, alpha=-2).clamp_(min=0).sqrt_()
-    return d.masked_fill_(torch.from_numpy(rows[:, None] == rows), 0)           # by index, not as a rounded difference
+    return d.masked_fill_(torch.from_numpy(rows[:, None] == rows), 0)           # by index: a difference is rounded
 
 
 def _upper(n: int) -> Tensor:

@@ -1,13 +1,4 @@
-"""Fréchet distance: the batch whose mean and covariance are those of a large batch.
-
-    cost = ‖μ* - μ‖² + tr(Σ* + Σ - 2(Σ*Σ + ε·I)^½),    ε = 1e-8
-
-of unit vectors, covariances with n - 1, * the big batch. Roth et al. 2020 (their root is numeric, its real part taken).
-
-Σ*Σ is D x D, but at most min(B - 1, D) of its eigenvalues are not 0. With Y the centred big batch, K = YYᵀ and A the
-rows of K that belong to the candidate, centred, they are the largest of the small AAᵀ/((b* - 1)(B - 1)); each of the
-others adds √ε to the trace.
-"""
+"""Fréchet distance between a batch and a big batch."""
 
 import math
 
@@ -23,13 +14,40 @@ EPSILON = 1e-8
 
 @SAMPLERS.register("frd")
 class FRD(CandidateSampler):
-    """The candidate with the lowest Fréchet distance to a big batch.
+    """Fréchet distance: the candidate whose mean and covariance are nearest those of a big batch.
 
-    Guarantees: those of `CandidateSampler`."""
+        cost = ‖μ* - μ‖² + tr(Σ* + Σ - 2(Σ*Σ + ε·I)^½),    ε = 1e-8
 
-    source = "Roth et al. 2020"
+    of unit vectors, covariances with n - 1, * the big batch. Guarantees: those of `CandidateSampler`.
+
+    Σ*Σ is D x D, but at most min(B - 1, D) of its eigenvalues are not 0. With Y the centred big batch, K = YYᵀ and A
+    the rows of K that belong to the candidate, centred, they are the largest of the small AAᵀ/((b* - 1)(B - 1)); each
+    of the others adds √ε to the trace.
+
+    Source: Roth et al. 2020 (their root is numeric, its real part taken).
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+        per_class: n, images per class in a group; at least 1, and it must divide the batch.
+        big_batch: b*, images in the big batch; at least the batch.
+        candidates: m, candidates per batch; at least 1.
+        refresh: True overwrites the bank's rows of a batch by its fresh embeddings after every step; False keeps the
+            first ones.
+
+    Shapes: labels (N,), embeddings (N, D); `next()` gives one batch as positions in the training data, (B,).
+
+    Example:
+        sampler = nearkin.samplers.FRD(labels, batch=4, seed=0)
+        sampler.fill(embeddings)
+        rows = sampler.next()
+    """
+
+    paper = "Roth et al. 2020"
 
     def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:
+        """The cost (m,) of the candidates picks (m, B) against the big batch (b*,); lower is better."""
         z = self.bank[big]                                                                      # (b*, D)
         y = z - z.mean(0)
         gram = y @ y.T                                                                          # (b*, b*)
@@ -38,7 +56,7 @@ class FRD(CandidateSampler):
         mean = within.mean((1, 2))                                  # ‖μ* - μ‖²: the big batch's mean is 0 now
         trace = (gram.diagonal()[picks].mean(1) - mean) * (self.batch / (self.batch - 1))       # tr Σ
         whole = gram.diagonal().sum() / (len(big) - 1)                                          # tr Σ*
-        a = (rows - rows.mean(1, keepdim=True)).double()            # squared next: float32 would drown the small values
+        a = (rows - rows.mean(1, keepdim=True)).double()            # squared next: float32 would lose the small values
         product = a @ a.mT / ((len(big) - 1) * (self.batch - 1))                                # (m, B, B)
         rank = min(self.batch - 1, z.shape[1])                      # at most; the others are 0 but for rounding
         values = torch.linalg.eigvalsh(product)[:, -rank:].clamp(min=0)                         # (m, rank), ascending

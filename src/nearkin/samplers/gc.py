@@ -1,11 +1,4 @@
-"""Greedy coreset: batches that reach every corner of the space.
-
-In a big batch of b* different images, the first point at random, then again and again the image farthest from all
-points chosen so far, until there are B/n; then n - 1 random images of each point's class.
-
-Roth et al. 2020. Their code looks the chosen positions up in another big batch than the one they were found in, so
-their published figures are those of nearly random batches; here it is the same one.
-"""
+"""Greedy coreset batches."""
 
 import numpy as np
 import torch
@@ -18,15 +11,38 @@ from nearkin.samplers.classes import Classes, check_per_class
 
 @SAMPLERS.register("gc")
 class GC(BankSampler):
-    """B/n images that cover a random big batch, each with n - 1 others of its class.
+    """Greedy coreset: images that cover a random big batch, each with others of its class.
+
+    In a big batch of b* different images, the first point is random; then, again and again, the image farthest from all
+    points chosen so far becomes a point, until there are B/n; then come n - 1 random images of each point's class. So
+    batches reach every corner of the space.
 
     Guarantees: a batch is B/n groups of n images of one class; the first image of each group is its point, and all
-    points of a batch differ. The images of a group differ when the class has n; a shorter class repeats as little as
-    it can. Two points may be of one class and share fillers. No pass need show every image. A big batch larger than
-    the data is all of them.
+    points of a batch differ. The images of a group differ when the class has n; a shorter class repeats as little as it
+    can. Two points may be of one class and share fillers. A pass need not show every image. A big batch larger than the
+    data is all the data.
+
+    Source: Roth et al. 2020. Their code looks the chosen positions up in another big batch than the one they were found
+    in, so their published figures are those of nearly random batches; here it is the same one.
+
+    Parameters:
+        labels: the class of each training image, (N,); any integers.
+        batch: B, images per batch; at most N.
+        seed: the seed of the stream of batches.
+        per_class: n, images per class in a group; at least 1, and it must divide the batch.
+        big_batch: b*, images in the big batch; at least the batch.
+        refresh: True overwrites the bank's rows of a batch by its fresh embeddings after every step; False keeps the
+            first ones.
+
+    Shapes: labels (N,), embeddings (N, D); `next()` gives one batch as positions in the training data, (B,).
+
+    Example:
+        sampler = nearkin.samplers.GC(labels, batch=4, seed=0)
+        sampler.fill(embeddings)
+        rows = sampler.next()
     """
 
-    source = "Roth et al. 2020"
+    paper = "Roth et al. 2020"
 
     def __init__(
         self, labels: np.ndarray, batch: int, seed: int, *,
@@ -40,6 +56,7 @@ class GC(BankSampler):
         self.classes = Classes(self.labels)
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), group after group."""
         batches = []
         for _ in range(len(self)):
             points = self.farthest_first(rng.permutation(len(self.labels))[: self.big_batch])
@@ -47,7 +64,7 @@ class GC(BankSampler):
         return batches
 
     def farthest_first(self, big: np.ndarray) -> np.ndarray:        # (b*,) -> (B/n,)
-        """Points of the big batch; its first image, which is random, is the first of them."""
+        """B/n points of a big batch (b*,), as positions in the training data; its first image is the first of them."""
         z = self.bank[big]                                                                      # (b*, D)
         nearest = torch.full((len(big),), torch.inf)                # distance to the points so far; -1 for a point
         chosen = [0]

@@ -18,7 +18,7 @@ from torch import Tensor
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import occurrence, space
 from nearkin.evaluation.tiles import TILE, Tiles
-from nearkin.pairs import unit
+from nearkin.numerics import unit
 
 
 @space("rho")

@@ -1,0 +1,48 @@
+"""`nearkin evaluate`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearkin.cli import tables
+from nearkin.cli.options import Json
+from nearkin.errors import NearkinError
+from nearkin.evaluation.per_query import write_per_query
+from nearkin.evaluation.readers import evaluate_files
+from nearkin.progress import bar
+
+
+def evaluate_command(
+    embeddings: Annotated[Path | None, typer.Argument(help="Embeddings: .npy .npz .parquet .pt .safetensors")] = None,
+    labels: Annotated[Path | None, typer.Argument(help="Labels, numbers or words, when not in the same file.")] = None,
+    query: Annotated[str | None, typer.Option(help="Mask or indices of the queries, or a file of their own.")] = None,
+    gallery: Annotated[str | None, typer.Option(help="The same for the gallery; FILE or EMBEDDINGS,LABELS.")] = None,
+    k: Annotated[str | None, typer.Option("--k", help="k of Recall@k, as in 1,2,4,8.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="As in recall@1,map_at_r,nmi: nearkin list metrics.")] = None,
+    distance: Annotated[
+        str, typer.Option("--distance", "--metric", help="cosine, euclid (raw vectors) or snr.")
+    ] = "cosine",
+    budget: Annotated[int, typer.Option(help="MiB of working memory beside the embeddings.")] = 256,
+    bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
+    per_query: Annotated[Path | None, typer.Option(help="Write one row per query into this .parquet.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Retrieval, clustering and space metrics of anyone's embeddings, exact, in bounded memory."""
+    names = metrics.split(",") if metrics else None
+    with bar("evaluating", console=tables.err) as advance:
+        evaluation = evaluate_files(
+            embeddings, labels, query=query, gallery=gallery, k=_numbers(k), metrics=names, metric=distance,
+            budget_mib=budget, bootstrap=bootstrap, progress=advance,
+        )  # fmt: skip
+    if per_query is not None:
+        write_per_query(evaluation, per_query)
+    print(json.dumps(evaluation.to_dict())) if as_json else tables.out.print(tables.evaluation_table(evaluation))
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    try:
+        return None if text is None else tuple(int(x) for x in text.split(","))
+    except ValueError:
+        raise NearkinError(f"--k {text!r}: whole numbers separated by commas, as in 1,2,4,8") from None

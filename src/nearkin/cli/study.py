@@ -1,0 +1,50 @@
+"""`nearkin study`."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.live import Live
+
+from nearkin.cli import tables
+from nearkin.cli.options import Runs
+from nearkin.cli.train import resumable
+from nearkin.config.parse import parse_words
+from nearkin.runs.store import Store
+
+
+def study_command(
+    file: Annotated[Path, typer.Argument(help="A study: base, axes, seeds in YAML.")],
+    words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
+    runs: Runs = Path("runs"),
+    csv: Annotated[Path | None, typer.Option("--csv", help="Where the table goes; default RUNS/NAME.csv.")] = None,
+) -> None:
+    """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
+    from nearkin.studies import grid, runner, summary
+
+    study = grid.read_study(file, parse_words(words or []))
+    jobs = runner.jobs_of(study, Store(runs))
+    told: set[str] = set()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does
+    with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
+        for _ in runner.run_jobs(jobs, runs=runs, workers=workers):
+            if tables.err.is_terminal:
+                live.update(tables.jobs_table(jobs))
+                continue
+            for job in jobs:
+                if job.state in ("done", "failed") and job.run.hash not in told:
+                    told.add(job.run.hash)
+                    tables.err.print(f"{job.state}: {' '.join(job.cell.labels)} seed {job.cell.seed}", highlight=False)
+    rows = summary.rows_of(study, jobs)
+    target = csv or runs / f"{study.name}.csv"
+    summary.write_csv(study, rows, target)
+    tables.out.print(tables.study_table(study, rows))
+    tables.out.print(f"table: {target}, runs: {runs}/", highlight=False, soft_wrap=True)
+    failed = [job for job in jobs if job.error is not None]
+    for job in failed:
+        tables.err.print(f"failed: {' '.join(job.cell.labels)} seed {job.cell.seed}: {job.error}", highlight=False)
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,30 @@
+"""The values of every query, as a Parquet file."""
+
+from pathlib import Path
+
+import numpy as np
+
+from nearkin.errors import NearkinError
+from nearkin.evaluation.retrieval import Evaluation
+from nearkin.storage import atomic
+
+
+def write_per_query(evaluation: Evaluation, path: str | Path) -> None:
+    """Write a Parquet file with one row per query: its position, its label, and its value of every retrieval metric.
+
+    A value is empty where the metric is not defined for the query. If writing fails, no file is left behind.
+
+    Parameters:
+        evaluation: what `evaluate` returned.
+        path: the file; its folder must exist.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise NearkinError(f"{path} cannot be written: there is no folder {path.parent}")
+    columns = {"query": np.arange(evaluation.n), "label": evaluation.labels}
+    table = pa.table(columns | {key: pa.array(value, from_pandas=True) for key, value in evaluation.per_query.items()})
+    with atomic(path) as scratch:
+        pq.write_table(table, scratch / path.name)

@@ -1,0 +1,64 @@
+"""What a method is: the module that a batch's embeddings are trained by."""
+
+from typing import Any, ClassVar
+
+from torch import Generator, Tensor, nn
+
+from nearkin.errors import NearkinError
+from nearkin.memory import Memory
+from nearkin.pairs import Embedded, Pairs
+from nearkin.regularisers import Mix
+
+
+class Method(nn.Module):
+    """From the embeddings of a batch to the value that is minimised.
+
+    The plainest method is `Objective`: one loss, with its miner and regularisers. Others are built around objectives
+    (`nearkin.methods.DRML`). The training loop knows nothing else: it calls a method, hands its parameters to the
+    optimiser and saves them beside the model. A subclass defines `forward` and `parameter_groups`; one that is
+    registered (`METHODS.register("my_method")`) also defines `around`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    head: ClassVar[str] = "linear"          # the head of the model that it needs
+
+    @classmethod
+    def around(cls, objective: Any, model: Any, **settings: Any) -> "Method":
+        """The method for a model; `objective(dim)` makes an objective for embeddings of that width."""
+        raise NearkinError(f"method {cls.__name__} does not define around(objective, model)")
+
+    def forward(
+        self,
+        embedded: Embedded | Pairs | Tensor,
+        labels: Tensor,
+        generator: Generator | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
+        """The loss of a batch: embeddings (B, D) and labels (B,) to a scalar; all chance is from the generator."""
+        raise NearkinError(f"method {type(self).__name__} does not define forward(embedded, labels, ...)")
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Its own parameters, as groups for the optimiser."""
+        raise NearkinError(f"method {type(self).__name__} does not define parameter_groups()")
+
+    @property
+    def mixes(self) -> bool:
+        """Does it mix images of a batch inside the network?"""
+        return False
+
+    def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix | None:
+        """What the network shall mix in this batch; None: nothing."""
+        return None
+
+    @property
+    def active(self) -> Tensor | None:
+        """Share of active terms in the last call, where it is counted."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """What the log tells of it at the end of an epoch."""
+        return {}
+
+    def check_memory(self) -> None:
+        """Refuse a cross-batch memory that this method cannot use."""

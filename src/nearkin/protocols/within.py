@@ -1,0 +1,48 @@
+"""The protocol for folders with few classes: new images of known classes."""
+
+from typing import Any
+
+import numpy as np
+
+from nearkin.data.table import Table
+from nearkin.errors import NearkinError
+from nearkin.protocols.base import SplitProtocol
+from nearkin.protocols.split import LockedTest, Split
+from nearkin.registry import PROTOCOLS
+
+
+@PROTOCOLS.register("within")
+class Within(SplitProtocol):
+    """Images split inside each class: for folders with few classes. It tests new images of *known* classes,
+    which is easier than new classes; the result says so. A class with fewer than 6 images only trains.
+
+    Parameters:
+        seed: draws the images of each side.
+        val_share: of the images of a class that validate; above 0.
+        test_share: of the images of a class that test; above 0, together with val_share below 1.
+    """
+
+    rule = "best epoch on held-out images of the training classes (known classes: not comparable with the others)"
+
+    def __init__(self, *, seed: int = 0, val_share: float = 0.2, test_share: float = 0.3):
+        super().__init__(seed=seed)
+        if not (val_share > 0 and test_share > 0 and val_share + test_share < 1):
+            raise NearkinError(f"protocol.val_share={val_share}, test_share={test_share}: positive, together below 1")
+        self.val_share, self.test_share = val_share, test_share
+
+    def split(self, table: Table) -> Split:
+        """Divide the images of every class."""
+        rng = np.random.default_rng([self.seed, 2])
+        sides: dict[str, list[Any]] = {"train": [], "val": [], "test": []}
+        for label in np.unique(table.labels):
+            rows = rng.permutation(np.flatnonzero(table.labels == label))
+            val = test = 0
+            if len(rows) >= 6:  # two images on each side: one is the other's only kin
+                val, test = (max(2, round(share * len(rows))) for share in (self.val_share, self.test_share))
+            sides["val"].append(rows[:val])
+            sides["test"].append(rows[val : val + test])
+            sides["train"].append(rows[val + test :])
+        train, val_rows, test_rows = (np.sort(np.concatenate(s)) for s in sides.values())
+        if len(test_rows) == 0:
+            raise NearkinError("protocol=within needs at least one class of 6 images or more")
+        return Split(train, val_rows, LockedTest(test_rows, None, table.labels))
