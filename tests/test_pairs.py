@@ -1,10 +1,15 @@
 """Pairs: geometry, masks, references, labels."""
 
+import inspect
+import textwrap
+
 import pytest
 import torch
 
+import nearkin
 from nearkin.errors import NearkinError
-from nearkin.pairs import PairMasks, Pairs, draw_one
+from nearkin.memory import Memory
+from nearkin.pairs import Embedded, PairMasks, Pairs, draw_one
 
 Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = torch.tensor([0, 0, 1, 1, 1, 2])
@@ -89,7 +94,13 @@ def test_draw_one_is_uniform_and_inside_the_mask():
 
 
 def test_bad_batches_are_refused():
-    with pytest.raises(NearkinError, match="one label an embedding"):
+    with pytest.raises(NearkinError, match="one label per embedding"):
         Pairs.of(Z, Y[:3])
     with pytest.raises(NearkinError, match="class labels are integers"):
         Pairs.of(Z, Y.double())
+
+
+@pytest.mark.parametrize("cls", [Pairs, Embedded, Memory])
+def test_the_example_runs(cls):
+    space = {"nearkin": nearkin, "torch": torch, "Embedded": Embedded, "embeddings": torch.randn(6, 8), "labels": Y}
+    exec(textwrap.dedent(inspect.getdoc(cls).partition("\nExample:\n")[2]), space)

@@ -21,7 +21,9 @@ class Advance(Protocol):
 
 
 @contextmanager
-def bar(title: str, total: int | None = None, *, console: Console | None = None, hide: bool = False) -> Iterator[Advance]:
+def bar(
+    title: str, total: int | None = None, *, console: Console | None = None, hide: bool = False
+) -> Iterator[Advance]:
     """A bar with the time left, moved by calls of what this yields; invisible when stderr is no terminal."""
     console = console or Console(stderr=True)
     note = TextColumn("{task.fields[note]}")

@@ -1,15 +1,23 @@
 """`evaluate` as people call it: what it takes, what it refuses, what it says."""
 
+import inspect
 import json
+import textwrap
 
 import numpy as np
 import pytest
 import torch
 
+import nearkin
+from nearkin import evaluation
 from nearkin.cli.tables import evaluation_table as render
 from nearkin.errors import NearkinError
-from nearkin.evaluation.retrieval import bootstrap_over_classes, evaluate
+from nearkin.evaluation.inputs import Sets, make_sets
+from nearkin.evaluation.metrics import Ranked
+from nearkin.evaluation.retrieval import Evaluation, bootstrap_over_classes, evaluate
+from nearkin.evaluation.search import Neighbours, neighbours
 from nearkin.progress import bar as progress_bar
+from nearkin.registry import METRICS
 
 
 def data(n=60, dim=8, classes=6):
@@ -40,6 +48,48 @@ def test_default_metrics_and_json():
         "recall@1", "recall@2", "recall@4", "recall@8", "p@1", "r_precision", "map_at_r", "map_at_c", "mrr"
     ]  # fmt: skip
     assert told["excluded"] == {}
+
+
+def test_metric_is_the_old_name_of_distance():
+    z, labels = data()
+    told = evaluate(z, labels, metric="euclid").to_dict()
+    assert told == evaluate(z, labels, distance="euclid").to_dict()
+    assert told == evaluate(z, labels, distance="euclid", metric="euclid").to_dict()
+    assert told["metric"] == told["distance"] == "euclid"
+    assert evaluate(z, labels).metric == evaluate(z, labels).distance == "cosine"
+    with pytest.raises(AttributeError):
+        evaluate(z, labels).metric = "snr"
+    z = torch.from_numpy(z)
+    old, new = neighbours(z, z, 3, metric="euclid"), neighbours(z, z, 3, distance="euclid")
+    assert torch.equal(old.similarity, new.similarity)
+    with pytest.raises(NearkinError, match="metric is the old name of distance"):
+        neighbours(z, z, 3, distance="snr", metric="euclid")
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_help_of_a_metric(name):
+    """`nearkin list metrics` shows the first paragraph, so that it has one line."""
+    doc = inspect.getdoc(METRICS[name])
+    assert "\n" not in doc.partition("\n\n")[0]
+    wanted = ["\n    ", "Range: ", "Source: ", "Parameters:"] + ["Lone queries"] * (METRICS[name].kind == "query")
+    assert [words for words in wanted if words not in doc] == []
+
+
+SHOWN = [Evaluation, Neighbours, Ranked, Sets, evaluate, neighbours, bootstrap_over_classes]
+
+
+@pytest.mark.parametrize("thing", SHOWN, ids=lambda thing: thing.__name__)
+def test_the_example_runs(thing):
+    z, labels = data()
+    space = {"nearkin": nearkin, "torch": torch, "np": np, "Ranked": Ranked, "make_sets": make_sets,
+             "embeddings": torch.from_numpy(z), "labels": torch.from_numpy(labels)}  # fmt: skip
+    exec(textwrap.dedent(inspect.getdoc(thing).partition("\nExample:\n")[2]), space)
+
+
+def test_public_names():
+    assert all(callable(getattr(evaluation, name)) for name in evaluation.__all__)
+    assert evaluation.metrics is nearkin.metrics
+    assert evaluation.evaluate is nearkin.evaluate
 
 
 def test_the_default_k_stays_inside_a_small_gallery():
@@ -89,7 +139,7 @@ def zero_row(z):
 BAD = {
     "nan": (lambda z, y: (nan_row(z), y), {}, r"NaN or infinity in 3 embedding rows \(7, 9, 20\) of 60"),
     "zero": (lambda z, y: (zero_row(z), y), {}, r"cosine: zero vectors.*1 embedding row \(4\).*euclid"),
-    "constant": (lambda z, y: (zero_row(z), y), {"metric": "snr"}, "constant vectors have no variance"),
+    "constant": (lambda z, y: (zero_row(z), y), {"distance": "snr"}, "constant vectors have no variance"),
     "too long": (lambda z, y: (z * 1e30, y), {}, "length 1e"),
     "length": (lambda z, y: (z, y[:-1]), {}, r"60 embeddings but labels of shape \(59,\)"),
     "one class": (lambda z, y: (z, y * 0), {}, "one class only"),
@@ -101,7 +151,7 @@ BAD = {
     "single": (lambda z, y: (z[:1], y[:1]), {}, "nothing to rank"),
     "objects": (lambda z, y: (z.astype(object), y), {}, "embeddings have dtype object"),
     "label objects": (lambda z, y: (z, np.array([{}] * 60)), {}, "labels have dtype object"),
-    "label nan": (lambda z, y: (z, np.where(y == 0, np.nan, y)), {}, "NaN or infinity in 10 labels rows"),
+    "label nan": (lambda z, y: (z, np.where(y == 0, np.nan, y)), {}, r"10 label rows .*24 and 5 more\)"),
     "matrix of labels": (lambda z, y: (z, y[:, None]), {}, r"labels of shape \(60, 1\)"),
     "complex": (lambda z, y: (z.astype(complex), y), {}, "dtype complex"),
     "k too large": (lambda z, y: (z, y), {"k": 60}, "recall@60: k=60, but the gallery offers 59"),
@@ -110,16 +160,17 @@ BAD = {
     "negative k": (lambda z, y: (z, y), {"k": -1}, "k=-1"),
     "no k wanted": (lambda z, y: (z, y), {"metrics": ["map_at_r@3"]}, "takes no k"),
     "unknown metric": (lambda z, y: (z, y), {"metrics": ["map_at_rr"]}, "did you mean map_at_r"),
-    "unknown distance": (lambda z, y: (z, y), {"metric": "l2"}, "unknown metric 'l2'"),
+    "unknown distance": (lambda z, y: (z, y), {"distance": "l2"}, "unknown distance 'l2'"),
+    "two distances": (lambda z, y: (z, y), {"distance": "cosine", "metric": "snr"}, "metric is the old name"),
     "unknown setting": (lambda z, y: (z, y), {"metrics": ["rho"], "settings": {"rho.dorp": 1}}, "did you mean drop"),
     "drop": (lambda z, y: (z, y), {"metrics": ["rho"], "settings": {"rho.drop": 8}}, "drop=8"),
     "mask length": (lambda z, y: (z, y), {"query": np.ones(5, bool)}, "mask of shape"),
     "index range": (lambda z, y: (z, y), {"gallery": [0, 99]}, "0 to 59 are possible"),
-    "index twice": (lambda z, y: (z, y), {"gallery": [0, 0, 1]}, "names an item twice"),
+    "index twice": (lambda z, y: (z, y), {"gallery": [0, 0, 1]}, "has an index more than once"),
     "absent classes": (lambda z, y: (z, y), {"query": [0, 6], "gallery": [1, 2, 3]}, "absent from"),
     "other dimension": (lambda z, y: (z, y), {"gallery": (np.ones((5, 3)), np.arange(5))}, "8 dim.*gallery 3"),
     "other labels": (lambda z, y: (z, y), {"gallery": (np.ones((5, 8)), list("abcde"))}, "numbers on one side"),
-    "gallery nan": (lambda z, y: (z, y), {"gallery": (np.full((6, 8), np.nan), np.arange(6))}, "6 gallery rows"),
+    "gallery nan": (lambda z, y: (z, y), {"gallery": (np.full((6, 8), np.nan), np.arange(6))}, "6 gal.*4 and 1 more"),
     "small budget": (lambda z, y: (z, y), {"budget_mib": 1}, "budget_mib=1: at least"),
 }
 
@@ -135,7 +186,7 @@ def test_bad_input(case):
 
 def test_zero_vectors_are_fine_under_euclid():
     z, labels = data()
-    assert evaluate(zero_row(z), labels, metric="euclid").n == 60
+    assert evaluate(zero_row(z), labels, distance="euclid").n == 60
 
 
 class TestBootstrap:

@@ -39,47 +39,47 @@ def many_threads():
 def test_whole_numbers_are_ranked_exactly(n, k):
     """Distances of whole numbers are exact, so that ties are known: by index, the lower first."""
     z = torch.randint(0, 4, (n, 3), generator=torch.Generator().manual_seed(n)).double()
-    found = neighbours(z, z, k, own=torch.arange(n), metric="euclid")
+    found = neighbours(z, z, k, own=torch.arange(n), distance="euclid")
     exact = -(z[:, None] - z).square().sum(2).numpy()
     expected = brute_force(z, k, exact)
     np.testing.assert_array_equal(found.index.numpy(), expected)
     np.testing.assert_array_equal(found.similarity.numpy(), np.take_along_axis(exact, expected, 1))
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclid", "snr"])
-def test_duplicates_tie_by_index(metric):
+@pytest.mark.parametrize("distance", ["cosine", "euclid", "snr"])
+def test_duplicates_tie_by_index(distance):
     z = with_duplicates(2500, 33)
-    index = neighbours(z, z, 60, own=torch.arange(2500), metric=metric).index.numpy()
+    index = neighbours(z, z, 60, own=torch.arange(2500), distance=distance).index.numpy()
     copies = [3, *range(10, 80)]
     for i in copies:
         assert index[i].tolist() == [j for j in copies if j != i][:60]
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclid", "snr"])
-def test_similarities(metric):
+@pytest.mark.parametrize("distance", ["cosine", "euclid", "snr"])
+def test_similarities(distance):
     q, g = vectors(70, 12, 1), vectors(1100, 12, 2)
-    found = neighbours(q, g, 5, metric=metric)
+    found = neighbours(q, g, 5, distance=distance)
     a, b = q.double()[:, None], g.double()[None]
-    if metric != "euclid":
+    if distance != "euclid":
         a, b = a / a.norm(dim=2, keepdim=True), b / b.norm(dim=2, keepdim=True)
     expected = {
         "cosine": lambda: (a * b).sum(2),
         "euclid": lambda: -(a - b).square().sum(2),
         "snr": lambda: -(a - b).var(2) / a.var(2),
-    }[metric]()
+    }[distance]()
     best, index = expected.topk(5, dim=1)
     torch.testing.assert_close(found.similarity.double(), best, rtol=1e-5, atol=1e-5)
     assert (found.index == index).float().mean() > 0.99
 
 
-@pytest.mark.parametrize(("metric", "k"), [("cosine", 7), ("cosine", 600), ("euclid", 7), ("snr", 7)])
-def test_no_bit_depends_on_budget_symmetry_or_threads(metric, k, many_threads):
+@pytest.mark.parametrize(("distance", "k"), [("cosine", 7), ("cosine", 600), ("euclid", 7), ("snr", 7)])
+def test_no_bit_depends_on_budget_symmetry_or_threads(distance, k, many_threads):
     z = with_duplicates(TILE + 211, 50)
     own = torch.arange(len(z))
     runs = []
     for threads, budget in ((1, 120), (1, 150), (1, 4000), (2, 120), (2, 4000), (3, 4000)):
         torch.set_num_threads(threads)
-        runs.append(neighbours(z, z, k, own=own, metric=metric, budget_mib=budget))
+        runs.append(neighbours(z, z, k, own=own, distance=distance, budget_mib=budget))
     for other in runs[1:]:
         assert torch.equal(runs[0].index, other.index)
         assert torch.equal(runs[0].similarity, other.similarity)
@@ -110,7 +110,7 @@ def test_other_types(dtype):
 def test_far_from_the_origin():
     """Raw distances keep their digits when all vectors share a large offset."""
     z = vectors(400, 8)
-    near, far = (neighbours(x, x, 5, own=torch.arange(400), metric="euclid") for x in (z.double(), z.double() + 3e4))
+    near, far = (neighbours(x, x, 5, own=torch.arange(400), distance="euclid") for x in (z.double(), z.double() + 3e4))
     assert torch.equal(near.index, far.index)
 
 
@@ -129,7 +129,7 @@ def test_keys_order_like_similarity_then_index():
 def test_partly_inside_the_gallery():
     """A query inside the gallery has one neighbour less than one outside."""
     z = torch.arange(4.0)[:, None] + 1
-    found = neighbours(z[:2], z[1:], 3, own=torch.tensor([-1, 0]), metric="euclid")
+    found = neighbours(z[:2], z[1:], 3, own=torch.tensor([-1, 0]), distance="euclid")
     assert found.index.tolist() == [[0, 1, 2], [1, 2, -1]]
     assert found.similarity[1, 2] == -torch.inf
 
@@ -157,7 +157,7 @@ def test_tiles_are_good_for_one_set_read_both_ways():
     [
         ({"k": 0}, "k=0.*1 to 9"),
         ({"k": 10}, "k=10.*1 to 9"),
-        ({"metric": "cosin"}, "did you mean cosine"),
+        ({"distance": "cosin"}, "did you mean cosine"),
         ({"budget_mib": 5}, "budget_mib=5: at least"),
         ({"gallery": torch.zeros(10, 3)}, "shapes"),
     ],

@@ -166,7 +166,7 @@ def test_bad_input_is_refused_at_once(name):
         loss(z, y.float())
     with pytest.raises(NearkinError, match="labels are missing"):
         loss(z)
-    with pytest.raises(NearkinError, match="one label an embedding"):
+    with pytest.raises(NearkinError, match="one label per embedding"):
         loss(z, y[:5])
     with pytest.raises(NearkinError, match=r"a batch is \(B, D\)"):
         loss(z[None], y)

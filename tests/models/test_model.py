@@ -91,7 +91,7 @@ def test_channels_last():
         ({"cut": "block9"}, ["block9", "none, block1, block2, block3, block4, all"]),
         ({"dim": 0}, ["dim=0", "at least 1"]),
         ({"pool": "mean"}, ["mean", "avg, both, max"]),
-        ({"head": "mlp"}, ["mlp", "linear, none"]),
+        ({"head": "mlp"}, ["mlp", "linear", "none"]),
         ({"norm": "l2"}, ["l2", "layer, none"]),
         ({"backbone": "collections.OrderedDict"}, ["OrderedDict", "Backbone"]),
     ],

@@ -34,23 +34,67 @@ def ranking(query, gallery, own, metric):
     return result
 
 
+PER_QUERY = {}                                              # metric -> (its loop, does it take k?)
+
+
+def per_query(name, *, takes_k=False):
+    """A loop gets one query: rel, whether each item of its ranked gallery is of its class; r, how many are; size, r and
+    the query itself where it is an item of the gallery; and k, where the metric takes one."""
+
+    def add(function):
+        PER_QUERY[name] = function, takes_k
+        return function
+
+    return add
+
+
 def retrieval(order, labels, gallery_labels, own, k=(1, 5)):
-    """Every per-query metric as a list of one value a query."""
+    """Every per-query metric: name -> list of one value per query."""
     values = {}
     for i, ranked in enumerate(order):
         rel = [gallery_labels[j] == labels[i] for j in ranked]
         r = sum(rel)
         size = r + (own is not None and own[i] >= 0)
-        row = {f"recall@{n}": float(any(rel[:n])) for n in k}
-        row |= {f"p@{n}": sum(rel[:n]) / n if r else math.nan for n in k}
-        row["r_precision"] = sum(rel[:r]) / r if r else math.nan
-        row["map_at_r"] = _average(rel[:r], r) if r else math.nan
-        row["map_at_c"] = _average(rel[:size], size) if size else 0.0
-        row["map_at_1000"] = _average(rel[:1000], size) if size else 0.0
-        row["mrr"] = 1 / (rel.index(True) + 1) if r else math.nan
-        for name, value in row.items():
-            values.setdefault(name, []).append(value)
+        for name, (loop, takes_k) in PER_QUERY.items():
+            row = {f"{name}@{n}": loop(rel, r, size, n) for n in k} if takes_k else {name: loop(rel, r, size)}
+            for key, value in row.items():
+                values.setdefault(key, []).append(value)
     return values
+
+
+@per_query("recall", takes_k=True)
+def recall(rel, r, size, k):
+    return float(any(rel[:k]))
+
+
+@per_query("p", takes_k=True)
+def precision(rel, r, size, k):
+    return sum(rel[:k]) / k if r else math.nan
+
+
+@per_query("r_precision")
+def r_precision(rel, r, size):
+    return sum(rel[:r]) / r if r else math.nan
+
+
+@per_query("map_at_r")
+def map_at_r(rel, r, size):
+    return _average(rel[:r], r) if r else math.nan
+
+
+@per_query("map_at_c")
+def map_at_c(rel, r, size):
+    return _average(rel[:size], size) if size else 0.0
+
+
+@per_query("map_at_1000")
+def map_at_1000(rel, r, size):
+    return _average(rel[:1000], size) if size else 0.0
+
+
+@per_query("mrr")
+def mrr(rel, r, size):
+    return 1 / (rel.index(True) + 1) if r else math.nan
 
 
 def _average(rel, divisor):

@@ -27,7 +27,7 @@ def as_embeddings(z: Any, what: str) -> Tensor:
         if array.dtype.kind not in "fiu":
             raise NearkinError(f"{what} have dtype {array.dtype}; numbers are needed, as one (N, D) array")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)            # about read-only arrays: nothing here writes to them
+            warnings.simplefilter("ignore", UserWarning)            # about read-only arrays: nothing is written here
             z = torch.from_numpy(np.ascontiguousarray(array))
     if z.is_complex() or z.dtype == torch.bool:
         raise NearkinError(f"{what} have dtype {z.dtype}; real numbers are needed")

@@ -15,7 +15,9 @@ from nearkin.evaluation.arrays import as_classes, as_embeddings, as_index, check
 class Sets:
     """The queries and the gallery of one evaluation. `make_sets` builds it from what a user hands over.
 
-    Parameters, which are also its attributes (Q queries, G gallery items, D dimensions):
+    The attributes have the names of the parameters; there are Q queries, G gallery items and D dimensions.
+
+    Parameters:
         query: (Q, D) tensor, the raw embeddings of the queries.
         gallery: (G, D) tensor; the same object as `query` if every item is both query and gallery item.
         labels: (Q,) array, the class index of each query.
@@ -72,7 +74,7 @@ def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, distance: 
         embeddings: (N, D), anything like an array.
         labels: (N,), numbers or strings.
         query: a mask or indices of the items that are queries; None: all.
-        gallery: the same for the gallery, or a pair (embeddings, labels) of its own.
+        gallery: the same for the gallery, or a tuple (embeddings, labels) of its own.
         distance: "cosine", "euclid" or "snr"; it decides which vectors are refused.
     """
     z = as_embeddings(embeddings, "embeddings")
@@ -88,7 +90,8 @@ def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, distance: 
         sets = _select(z, y, names, query, gallery)
     if sets.query.shape[1] != sets.gallery.shape[1]:
         raise NearkinError(
-            f"queries have {sets.query.shape[1]} dimensions, the gallery {sets.gallery.shape[1]}; both must come from one model"
+            f"queries have {sets.query.shape[1]} dimensions, the gallery {sets.gallery.shape[1]}; "
+            "the same model must make both"
         )
     _check_classes(sets)
     if sets.gallery is sets.query:
@@ -115,5 +118,5 @@ def _check_classes(sets: Sets) -> None:
     if len(np.unique(np.concatenate([sets.labels, sets.gallery_labels]))) == 1:
         raise NearkinError("there is one class only, so every neighbour is a hit; at least 2 classes are needed")
     if not sets.relevant.any():
-        reason = "every class has one item" if sets.own is not None else "the queries' classes are absent from the gallery"
+        reason = "every class has one item" if sets.own is not None else "the queries' classes are absent from it"
         raise NearkinError(f"no query has another item of its class in the gallery ({reason}), so nothing can be found")

@@ -1,4 +1,4 @@
-"""From ranked neighbours to one value per query, one block of queries at a time: the table of all neighbours never exists."""
+"""From ranked neighbours to one value per query, block by block: the table of all neighbours is never in memory."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from nearkin.evaluation.tiles import TILE, Tiles
 def rank(
     sets: Sets, asked: list[Metric], *, distance: str, budget_mib: float, progress: OnProgress | None
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """The metrics that need a ranking: the values (Q,) of each per-query metric, and the number of each occurrence metric.
+    """The metrics that need a ranking: values (Q,) of each per-query metric, and one number per occurrence metric.
 
     Parameters:
         sets: queries and gallery.
@@ -84,7 +84,7 @@ def _first_hit(sets: Sets, rows: np.ndarray, distance: str) -> np.ndarray:
     rank = np.ones(len(rows), np.int64)
     for j in range(tiles.columns):
         s = tiles(0, j)[: len(rows)]                                # (T, T)
-        place = index - j * TILE                                    # column of the best item, counted from the first column of this tile
+        place = index - j * TILE                                    # of the best item, from the tile's first column on
         # An item that ties with the best one ranks before it if its index is lower, after it if it is higher.
         bar = np.where(place >= TILE, np.nextafter(similarity, np.float32(-np.inf)), similarity)
         rank += (s > bar[:, None]).sum(1)

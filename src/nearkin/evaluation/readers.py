@@ -1,12 +1,12 @@
-"""Embeddings and labels from files. Nothing is ever unpickled.
+"""Embeddings and labels from files. Nothing is unpickled, so a file cannot run code.
 
     .npy           one array
     .npz           arrays by name
-    .parquet       columns by name; an embedding is a list column, or all numeric columns beside the label
-    .pt            a tensor or a dictionary of tensors (and lists), read with weights_only
+    .parquet       columns by name; the embeddings are one column of lists, or all numeric columns but the label
+    .pt            a tensor, or a dictionary of tensors and lists; read with weights_only=True
     .safetensors   tensors by name
 
-Where a file holds several arrays, embeddings and labels are found by the usual names.
+In a file with several arrays, the embeddings and the labels are recognised by their names (`EMBEDDINGS`, `LABELS`).
 """
 
 import zipfile
@@ -31,21 +31,33 @@ def evaluate_files(
     gallery: str | Path | None = None,
     **options: Any,
 ) -> Evaluation:
-    """`evaluate` on files. Labels may be inside the file of the embeddings.
+    """`evaluate` for embeddings and labels in files (.npy, .npz, .parquet, .pt, .safetensors).
 
-    `query`, `gallery`: files with a mask or indices into the embeddings, or, without `embeddings`, files of the same
-    kind as it: "FILE" with both inside or "EMBEDDINGS,LABELS".
+    There are two ways to name a query set and a gallery: one file of embeddings with a mask or indices for each, or,
+    without `embeddings`, a file of their own for each.
+
+    Parameters:
+        embeddings: the file of the embeddings (N, D).
+        labels: the file of the labels (N,); not needed if the file of the embeddings has them too.
+        query: with `embeddings`, a file with a mask or indices of the items that are queries. Without, the queries
+            themselves: "FILE" with embeddings and labels inside, or "EMBEDDINGS,LABELS" for two files.
+        gallery: the same for the gallery.
+        options: the other arguments of `evaluate`: k, metrics, distance, ...
+
+    Example:
+        result = nearkin.evaluation.evaluate_files("embeddings.npy", "labels.npy", distance="euclid")
     """
     if embeddings is not None:
         z, y = read_set(embeddings, labels)
         asks, asked = (None if path is None else read_selection(path) for path in (query, gallery))
         return evaluate(z, y, query=asks, gallery=asked, **options)
     if query is None or gallery is None:
-        raise NearkinError("no embeddings: name a file with them, or both a query and a gallery file")
+        raise NearkinError("no embeddings: name a file of embeddings, or both a query and a gallery file")
     return evaluate(*_pair(query), gallery=_pair(gallery), **options)
 
 
 def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[Any, Any]:
+    """Embeddings (N, D) and labels (N,) from one file with both, or from two files. Shapes are not checked here."""
     held = read(embeddings)
     z = _find(held, EMBEDDINGS, embeddings, "embeddings", ndim=2)
     if labels is not None:
@@ -56,17 +68,18 @@ def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[
 
 
 def read_selection(path: str | Path) -> Any:
+    """A mask or indices, from a file with this array alone."""
     held = read(path)
     if len(held) != 1:
         raise NearkinError(
-            f"{path} holds {', '.join(held)}; a mask or indices into the embeddings are needed (for a query and a "
-            "gallery file with embeddings of their own, leave the first file out)"
+            f"{path} holds {', '.join(held)}; a mask or indices are needed here (if the query and the gallery file "
+            "have embeddings of their own, leave the file of embeddings out)"
         )
     return next(iter(held.values()))
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Everything in a file, by name; a bare array is called ''."""
+    """Everything in a file, by name; the name of a bare array is ''."""
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
@@ -77,14 +90,14 @@ def read(path: str | Path) -> dict[str, Any]:
         return reader(path)
     except NearkinError:
         raise
-    except Exception as error:  # whatever a damaged or foreign file makes its library raise
+    except Exception as error:  # a damaged or foreign file can make its library raise anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise NearkinError(f"{path} cannot be read as {path.suffix}: {reason}") from error
 
 
 def _npy(path: Path) -> dict[str, Any]:
     try:
-        # Copy on write: pages come from the file when they are used, and torch may share them.
+        # Memory-mapped, copy on write: pages are read from the file when they are used, and torch shares them.
         return {"": np.load(path, mmap_mode="c", allow_pickle=False)}
     except ValueError as error:
         raise _unpickled(path, error) from error
@@ -102,7 +115,7 @@ def _npz(path: Path) -> dict[str, Any]:
 
 def _unpickled(path: Path, error: ValueError) -> NearkinError:
     if "pickle" in str(error) or "Python objects" in str(error):
-        return NearkinError(f"{path} holds an object array, which is never unpickled; save numbers or plain strings")
+        return NearkinError(f"{path} holds Python objects, which are never unpickled; save numbers or plain strings")
     return NearkinError(f"{path} cannot be read: {error}")
 
 
@@ -134,7 +147,7 @@ def _rows(column: Any, what: str) -> np.ndarray:
         raise NearkinError(f"{what} is a {column.type}; an embedding is a list of numbers")
     lengths = set(column.value_lengths().to_pylist())
     if len(lengths) > 1:
-        raise NearkinError(f"{what} has lists of {min(lengths)} to {max(lengths)} values; all have the same dimension")
+        raise NearkinError(f"{what} has lists of {min(lengths)} to {max(lengths)} values; all must be equally long")
     return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
 
 
@@ -158,7 +171,7 @@ def _pair(words: str | Path) -> tuple[Any, Any]:
 
 
 def _find(held: dict[str, Any], names: tuple[str, ...], path: str | Path, what: str, ndim: int) -> Any:
-    """The only array of a file, or the one with a usual name, or the only one of the right number of dimensions."""
+    """The only array of a file; else the one with one of the names; else the only one with `ndim` dimensions."""
     if len(held) == 1:
         return next(iter(held.values()))
     known = {name.lower(): name for name in held}

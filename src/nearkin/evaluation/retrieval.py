@@ -1,8 +1,4 @@
-"""`evaluate`: embeddings and labels in, the numbers out.
-
-Every query is ranked against the gallery by exact search; each retrieval metric gives one value a query (NaN where
-undefined) and their mean. Query = gallery by default; a query that is itself in the gallery is left out by index.
-"""
+"""`evaluate`: from embeddings and labels to the metrics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,31 +13,61 @@ from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.metrics.base import Metric, parse
 from nearkin.evaluation.metrics.clustering import kmeans
 from nearkin.evaluation.ranking import rank
-from nearkin.evaluation.search import Neighbours, Progress, neighbours
+from nearkin.evaluation.search import Neighbours, OnProgress, neighbours
+from nearkin.evaluation.tiles import chosen_distance
 from nearkin.numerics import unit
 
 __all__ = ["Evaluation", "Neighbours", "bootstrap_over_classes", "evaluate", "neighbours"]
 
+VERSION = 1                         # raise it when the same embeddings begin to give other figures: tests are repeated
 DEFAULT = ("recall", "p@1", "r_precision", "map_at_r", "map_at_c", "mrr")
 DEFAULT_K = (1, 2, 4, 8)
 
 
 @dataclass
 class Evaluation:
+    """What `evaluate` returns: the value of each metric, its values per query, and which queries were left out.
+
+    The attributes have the names of the parameters; there are Q queries.
+
+    Parameters:
+        metrics: metric -> value, as in {"recall@1": 0.91, "map_at_r": 0.54}, in the order in which they were asked for.
+            A retrieval metric is the mean over the queries for which it is defined.
+        per_query: retrieval metric -> array (Q,), one value per query, NaN where it is not defined.
+        labels: (Q,) array, the labels of the queries as the user gave them.
+        n: Q, the number of queries.
+        gallery: the number of gallery items.
+        distance: what the neighbours were ranked by: "cosine", "euclid" or "snr".
+        excluded: {} or {"lone_queries": their number, "reason": in words}. A lone query has no other item of its class
+            in the gallery.
+        intervals: retrieval metric -> (low, high), the 95 % interval over test classes; {} without bootstrap.
+
+    Example:
+        result = nearkin.evaluate(embeddings, labels)
+        worst = result.per_query["map_at_r"].argsort()[:10]
+    """
+
     metrics: dict[str, float]
-    per_query: dict[str, np.ndarray]                                # each (Q,), NaN where undefined
-    labels: np.ndarray                                              # (Q,) of the queries, as they were given
-    n: int                                                          # queries
+    per_query: dict[str, np.ndarray]                                # each (Q,)
+    labels: np.ndarray                                              # (Q,)
+    n: int
     gallery: int
-    metric: str
-    excluded: dict[str, str | int] = field(default_factory=dict)    # what was left out, and why
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)     # bootstrap over classes
+    distance: str
+    excluded: dict[str, str | int] = field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        """The old name of `distance`."""
+        return self.distance
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything but the values per query, ready for JSON. "metric" is the old name of "distance"."""
         told: dict[str, Any] = {
             "n": self.n,
             "gallery": self.gallery,
-            "metric": self.metric,
+            "distance": self.distance,
+            "metric": self.distance,
             "metrics": self.metrics,
             "excluded": self.excluded,
         }
@@ -59,21 +85,43 @@ def evaluate(
     k: Sequence[int] | int | None = None,
     metrics: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
-    metric: str = "cosine",
+    distance: str | None = None,
     budget_mib: float = 256,
     bootstrap: int = 0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
+    metric: str | None = None,
 ) -> Evaluation:
-    """`embeddings` (N, D) and `labels` (N,): arrays or tensors; labels may be strings.
+    """Retrieval, clustering and space metrics of embeddings, by exact search in bounded memory.
 
-    `query`, `gallery`: masks or indices of the items that ask and are asked; all by default. `gallery` may also be a
-    pair (embeddings, labels) of its own. `metrics`: names as in `nearkin list metrics`; recall, p and hubness without
-    @k are computed for every k (1, 2, 4, 8 as far as the gallery reaches). `settings`: of single metrics, such as
-    {"rho.drop": 0}. `budget_mib`: of the search, beside the embeddings; it never changes a result. `bootstrap`:
-    resamples for the interval over classes. `seed`: of k-means and bootstrap.
+    Every query is ranked against the gallery. By default every item is a query and the gallery is all other items; a
+    query that is in the gallery is not its own neighbour, but a duplicate of it is a neighbour like any other. Each
+    retrieval metric has one value per query; its figure is their mean. Bad input is refused with a `NearkinError`.
+
+    Parameters:
+        embeddings: (N, D), an array, a tensor or nested lists; raw or normalised, cosine and snr normalise them.
+        labels: (N,), numbers or strings.
+        query: which items are queries: a mask (N,) or indices. None: all.
+        gallery: which items are the gallery: a mask (N,) or indices, or a tuple (embeddings, labels) of its own,
+            which shares no item with the queries. None: all.
+        k: one k or several, for recall, p and hubness when they are named without @k. None: 1, 2, 4 and 8, as far as
+            the gallery is large enough.
+        metrics: names as in `nearkin list metrics`, such as ["recall@1", "map_at_r"]. None: recall, p@1, r_precision,
+            map_at_r, map_at_c and mrr.
+        settings: settings of single metrics, such as {"rho.drop": 0}.
+        distance: what the neighbours are ranked by: "cosine", "euclid" (raw vectors) or "snr". None: cosine.
+        budget_mib: working memory of the search in MiB, without the embeddings; it does not change any result.
+        bootstrap: number of resamples for the interval over test classes (`bootstrap_over_classes`); 0: no interval.
+        seed: seed of k-means and of the bootstrap.
+        progress: called after every tile of the search with (tiles done, tiles in all).
+        metric: the old name of distance.
+
+    Example:
+        result = nearkin.evaluate(embeddings, labels, metrics=["recall@1", "map_at_r"])
+        print(result.metrics["map_at_r"])
     """
-    sets = make_sets(embeddings, labels, query, gallery, metric)
+    distance = chosen_distance(distance, metric)
+    sets = make_sets(embeddings, labels, query, gallery, distance)
     if k is None:
         k = [each for each in DEFAULT_K if each <= sets.available]
     ks = [k] if isinstance(k, int) else k
@@ -82,17 +130,17 @@ def evaluate(
     per_query: dict[str, np.ndarray] = {}
     numbers: dict[str, float] = {}
     if ranked:
-        per_query, numbers = rank(sets, ranked, metric=metric, budget_mib=budget_mib, progress=progress)
+        per_query, numbers = rank(sets, ranked, distance=distance, budget_mib=budget_mib, progress=progress)
     numbers |= {key: float(np.nanmean(value)) for key, value in per_query.items()}
     whole = [m for m in asked if m.function.kind in ("clusters", "space")]
-    numbers |= _of_the_whole(whole, sets, metric, seed)
+    numbers |= _of_the_whole(whole, sets, distance, seed)
     return Evaluation(
         metrics={m.key: numbers[m.key] for m in asked},
         per_query=per_query,
         labels=sets.names[sets.labels],
         n=len(sets.query),
         gallery=len(sets.gallery),
-        metric=metric,
+        distance=distance,
         excluded=_excluded(sets, asked),
         intervals=bootstrap_over_classes(per_query, sets.labels, resamples=bootstrap, seed=seed) if bootstrap else {},
     )
@@ -101,9 +149,21 @@ def evaluate(
 def bootstrap_over_classes(
     per_query: dict[str, np.ndarray], labels: np.ndarray, *, resamples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """Percentile interval of each mean when the classes are drawn anew, with replacement.
+    """A percentile interval of each metric's mean, from drawing the test classes again, with replacement.
 
-    It tells how much the figure hangs on these test classes. It says nothing about other seeds of the training.
+    It tells how much a figure depends on which test classes there are. It says nothing about how much it would change
+    with another training seed.
+
+    Parameters:
+        per_query: metric -> values (Q,), one per query; NaN is left out.
+        labels: (Q,), the label of each query.
+        resamples: how often the classes are drawn.
+        level: share of the drawn means that lie in the interval.
+        seed: seed of the draws.
+
+    Example:
+        result = nearkin.evaluate(embeddings, labels)
+        low, high = nearkin.evaluation.bootstrap_over_classes(result.per_query, result.labels)["map_at_r"]
     """
     _, index = np.unique(labels, return_inverse=True)
     c = int(index.max()) + 1
@@ -121,15 +181,15 @@ def bootstrap_over_classes(
     return {key: tuple(np.nanquantile(value, tails).tolist()) for key, value in means.items()}
 
 
-def _of_the_whole(asked: list[Metric], sets: Sets, metric: str, seed: int) -> dict[str, float]:
-    """Clustering and space: numbers of all items together."""
+def _of_the_whole(asked: list[Metric], sets: Sets, distance: str, seed: int) -> dict[str, float]:
+    """Clustering and space metrics: one number for all items together."""
     if not asked:
         return {}
     z, labels = sets.items
     numbers = {}
     with one_thread():
         if any(m.function.kind == "clusters" for m in asked):
-            vectors = z.float() if metric == "euclid" else unit(z.float())
+            vectors = z.float() if distance == "euclid" else unit(z.float())
             cluster = kmeans(vectors.numpy(), len(np.unique(labels)), seed=seed)
         for m in asked:
             numbers[m.key] = m(labels, cluster) if m.function.kind == "clusters" else m(z, labels)
@@ -138,7 +198,7 @@ def _of_the_whole(asked: list[Metric], sets: Sets, metric: str, seed: int) -> di
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums inside k-means and LAPACK depend on the number of threads; results must not."""
+    """Inside, k-means and LAPACK use one thread: the last bits of their sums depend on the number of threads."""
     threads = torch.get_num_threads()
     with threadpool_limits(limits=1):
         torch.set_num_threads(1)

@@ -14,4 +14,6 @@ from nearkin.miners.multi_similarity import MultiSimilarity
 from nearkin.miners.random import Random
 from nearkin.miners.semihard import Semihard
 
-__all__ = ["All", "DistanceWeighted", "Hard", "Miner", "MultiSimilarity", "Random", "Semihard", "Softhard"]
+__all__ = [
+    "All", "DistanceWeighted", "Hard", "Miner", "MultiSimilarity", "Random", "Semihard", "Softhard",
+]  # fmt: skip

@@ -36,9 +36,10 @@ class DRMLHead(nn.Module):
         n'_l = Σ_k S_kl n_k
         o_l = Ω[n_l; n'_l] + ω                                          z = [o_1; ...; o_K]
 
-    U and V read f without a gradient; the nodes have theirs. Where all of S_·l are 0 they stay 0. Ω starts as [I | 0] and
-    ω as 0, so that z is at first the nodes side by side. Zheng et al. 2021 (ICCV): K = 4; all other weights start
-    kaiming-normal (fan out), their biases at 0, as in the official code. Trained by `nearkin.methods.DRML`.
+    U and V read f without a gradient; the nodes have theirs. Where all of S_·l are 0 they stay 0. Ω starts as [I | 0]
+    and ω as 0, so that z is at first the nodes side by side. All other weights start kaiming-normal (fan out), their
+    biases at 0, as in the official code. Trained by `nearkin.methods.DRML`.
+    Source: Zheng et al. 2021 (ICCV); K = 4.
 
     Parameters:
         features: F, width of the pooled feature.

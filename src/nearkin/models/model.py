@@ -86,7 +86,8 @@ class Model(nn.Module):
             return self.pooled(x) if self.cut == "all" else x                               # (B, C) or a map
 
     def back(self, x: Tensor, mix: Mix | None = None) -> Embedded:
-        """What the front gave -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every trained stage and of the pooling."""
+        """What the front gave -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every trained
+        stage and of the pooling."""
         if self.cut != "all":
             x = x.contiguous(memory_format=torch.channels_last)
         for depth, stage in enumerate(self.trained_stages):

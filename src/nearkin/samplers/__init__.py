@@ -10,4 +10,6 @@ from nearkin.samplers.hard_neighbours import HardNeighbours
 from nearkin.samplers.random import Random
 from nearkin.samplers.spc import SPC, SPCR
 
-__all__ = ["DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "HardNeighbours", "Random"]
+__all__ = [
+    "DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "HardNeighbours", "Random",
+]  # fmt: skip

@@ -37,16 +37,17 @@ def assert_equal(result, expected):
         assert result.metrics[name] == pytest.approx(np.nanmean(expected[name]), abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclid", "snr"])
-def test_query_is_gallery(metric):
+@pytest.mark.parametrize("distance", ["cosine", "euclid", "snr"])
+def test_query_is_gallery(distance):
     z, labels = data(dim=4)
-    if metric == "cosine":
+    if distance == "cosine":
         z = np.where(z > 0, 3, -3)                                  # length 6: ties are exact in float32, too
-    if metric == "snr":
+    if distance == "snr":
         z = np.random.default_rng(1).normal(size=z.shape)           # no ties: quotients are not exact
     own = np.arange(len(z))
-    order = oracle.ranking(z, z, own, metric)
-    assert_equal(evaluate(z, labels, metrics=names(), metric=metric), oracle.retrieval(order, labels, labels, own, KS))
+    order = oracle.ranking(z, z, own, distance)
+    result = evaluate(z, labels, metrics=names(), distance=distance)
+    assert_equal(result, oracle.retrieval(order, labels, labels, own, KS))
 
 
 @pytest.mark.parametrize("overlap", [0, 25])
@@ -59,12 +60,12 @@ def test_query_and_gallery_apart(overlap):
     own = own if overlap else None
     order = oracle.ranking(z[query], z[gallery], own, "euclid")
     expected = oracle.retrieval(order, labels[query], labels[gallery], own, KS)
-    result = evaluate(z, labels, query=query, gallery=gallery, metrics=names(), metric="euclid")
+    result = evaluate(z, labels, query=query, gallery=gallery, metrics=names(), distance="euclid")
     assert_equal(result, expected)
     assert result.excluded["lone_queries"] == sum(np.isnan(expected["mrr"])) > 0
     if not overlap:
         apart = evaluate(
-            z[query], labels[query], gallery=(z[gallery], labels[gallery]), metrics=names(), metric="euclid"
+            z[query], labels[query], gallery=(z[gallery], labels[gallery]), metrics=names(), distance="euclid"
         )
         assert_equal(apart, expected)
 
@@ -77,7 +78,7 @@ def test_mrr_counts_over_the_whole_gallery():
     labels = np.arange(n)
     labels[[0, n - 1]] = 0
     labels[[5, 1200]] = 5
-    result = evaluate(z, labels, metrics=["mrr"], metric="euclid").per_query["mrr"]
+    result = evaluate(z, labels, metrics=["mrr"], distance="euclid").per_query["mrr"]
     order = oracle.ranking(z[[0, 5, 1200, n - 1]], z, [0, 5, 1200, n - 1], "euclid")
     ranks = [1 + order[0].index(n - 1), 1 + order[1].index(1200), 1 + order[2].index(5), 1 + order[3].index(0)]
     np.testing.assert_allclose(1 / result[[0, 5, 1200, n - 1]], ranks)
@@ -87,7 +88,7 @@ def test_mrr_counts_over_the_whole_gallery():
 def test_hubness():
     z, labels = data()
     order = oracle.ranking(z, z, np.arange(len(z)), "euclid")
-    result = evaluate(z, labels, metrics=["hubness@10"], metric="euclid").metrics["hubness@10"]
+    result = evaluate(z, labels, metrics=["hubness@10"], distance="euclid").metrics["hubness@10"]
     assert result == pytest.approx(oracle.occurrence_skewness(order, 10, len(z)), abs=1e-9)
     assert metrics.hubness(np.full(5, 10)) == 0
 
@@ -147,9 +148,9 @@ def test_kmeans_finds_separate_clusters():
     random = np.random.default_rng(0)
     labels = np.repeat(np.arange(6), 40)
     z = 20 * np.eye(6)[labels] + random.normal(size=(240, 6))
-    result = evaluate(z, labels.astype(str), metrics=["nmi", "ami", "f1"], metric="euclid").metrics
+    result = evaluate(z, labels.astype(str), metrics=["nmi", "ami", "f1"], distance="euclid").metrics
     assert min(result.values()) > 0.5                                # Lloyd from random rows may merge two of them
-    shuffled = evaluate(z, random.permutation(labels), metrics=["ami"], metric="euclid").metrics
+    shuffled = evaluate(z, random.permutation(labels), metrics=["ami"], distance="euclid").metrics
     assert abs(shuffled["ami"]) < 0.1
 
 

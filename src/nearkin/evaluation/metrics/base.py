@@ -1,48 +1,65 @@
-"""What a metric is: a pure function, registered with what it needs.
+"""What a metric is: a pure function, registered by a decorator that says what the function is called with.
 
-    per query    f(ranked, k)               -> one value a query, NaN where undefined
-    occurrence   f(count)                   -> one number; how often each gallery item is among the k nearest
-    clusters     f(labels, clusters)        -> one number
-    space        f(embeddings, labels)      -> one number
+    @per_query(...)     f(ranked) or f(ranked, k) -> one value per query, NaN where it is not defined
+    @occurrence(...)    f(count) -> one number, from how often each gallery item is among the k nearest
+    @clusters(...)      f(labels, cluster) -> one number
+    @space(...)         f(embeddings, labels) -> one number
 
-A name may carry its k: `recall@10` is the metric `recall` with k = 10.
+A name may come with a k: `recall@10` is the metric `recall` with k = 10.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import METRICS, hyperparameters
 
+PAPERS = {"map@r": "map_at_r", "map@c": "map_at_c", "map@1000": "map_at_1000"}      # as papers write them
+
 
 @dataclass(frozen=True)
 class Ranked:
-    """Queries against a ranked gallery, the query itself left out. K columns are enough for every metric asked."""
+    """What a per-query metric sees: for Q queries, which of their K nearest neighbours are of their class.
 
-    hits: np.ndarray            # (Q, K) bool: the i-th neighbour is of the query's class
-    relevant: np.ndarray        # (Q,) R_q: gallery items of its class, the query itself not counted
-    size: np.ndarray            # (Q,) k_c: gallery items of its class, the query itself counted if it is one of them
-    first: np.ndarray           # (Q,) rank of the first hit, counted over the whole gallery; 0: there is none
+    A query is never its own neighbour. K is large enough for every metric that was asked for. The attributes have the
+    names of the parameters.
+
+    Parameters:
+        hits: (Q, K) bool, True where the i-th neighbour is of the query's class.
+        relevant: (Q,) R_q, the gallery items of the query's class, without the query itself.
+        size: (Q,) k_c, the gallery items of the query's class; the query itself counts if it is in the gallery.
+        first: (Q,) the rank, from 1 on, of the first hit in the whole gallery; 0 if there is none.
+
+    Example:
+        ranked = Ranked(np.array([[True, False]]), relevant=np.array([1]), size=np.array([2]), first=np.array([1]))
+        value = nearkin.metrics.map_at_r(ranked)            # (Q,)
+    """
+
+    hits: np.ndarray            # (Q, K)
+    relevant: np.ndarray        # (Q,)
+    size: np.ndarray            # (Q,)
+    first: np.ndarray           # (Q,)
 
     @property
     def lone(self) -> np.ndarray:
-        return self.relevant == 0                                   # (Q,) bool
+        """(Q,) bool: the gallery has no other item of the query's class."""
+        return self.relevant == 0
 
 
 class Sizes(NamedTuple):
-    """Known before the search, to say how deep it must go."""
+    """What is known before the search and tells how many neighbours it must find."""
 
     relevant: int               # the largest R_q
     size: int                   # the largest k_c
 
 
 class Metric(NamedTuple):
-    """A metric as asked for: `recall@10` -> recall, k = 10."""
+    """A metric as a user asks for it: `recall@10` is the function recall with k = 10."""
 
     key: str
     function: Any
@@ -56,21 +73,41 @@ class Metric(NamedTuple):
 def per_query(
     name: str, depth: Callable[[Sizes, int], int], *, takes_k: bool = False, lone: float = math.nan, first: bool = False
 ) -> Callable[[Any], Any]:
-    """`depth(sizes, k)`: how many neighbours it reads. `lone`: the value of a query without relevant items. `first`: it
-    reads `ranked.first` alone, which may cost a second look at the queries without a hit in the first K."""
-    return _register(name, kind="query", depth=depth, takes_k=takes_k, lone=lone, first=first)
+    """Register a function f(ranked), or f(ranked, k), that gives one value (Q,) per query.
+
+    Parameters:
+        name: its name in `evaluate(metrics=...)`.
+        depth: depth(sizes, k) is the number of neighbours that the function reads.
+        takes_k: the name comes with a k, as in recall@10.
+        lone: the value that the function gives to a lone query, which has no relevant items; NaN is left out of means.
+        first: the function reads `ranked.first` and no hits. This costs a second search for the queries that have no
+            hit among the first K.
+
+    Example:
+        @nearkin.metrics.per_query("hit", depth=lambda sizes, k: k, takes_k=True, lone=0)
+        def hit(ranked, k):
+            return ranked.hits[:, k - 1].astype(float)
+    """
+    return _register(name, kind="query", depth=depth, takes_k=takes_k, lone=lone, first=first, better="high")
 
 
 def occurrence(name: str) -> Callable[[Any], Any]:
-    return _register(name, kind="occurrence", depth=lambda sizes, k: k, takes_k=True)
+    """Register a function f(count) -> number; count (G,) is how often each gallery item is among the k nearest."""
+    return _register(name, kind="occurrence", depth=lambda sizes, k: k, takes_k=True, better="low")
 
 
 def clusters(name: str) -> Callable[[Any], Any]:
-    return _register(name, kind="clusters", takes_k=False)
+    """Register a function f(labels, cluster) -> number; both (N,): the class and the k-means cluster of each item."""
+    return _register(name, kind="clusters", takes_k=False, better="high")
 
 
-def space(name: str) -> Callable[[Any], Any]:
-    return _register(name, kind="space", takes_k=False)
+def space(name: str, *, better: Literal["high", "low"] | None = None) -> Callable[[Any], Any]:
+    """Register a function f(z, labels) -> number; z (N, D) are the raw embeddings, labels (N,) their classes.
+
+    Keyword-only arguments of the function are settings: `evaluate(settings={"rho.drop": 0})` sets `drop` of rho.
+    `better`: which side is better, where one is; a metric without it cannot choose an epoch (train.select).
+    """
+    return _register(name, kind="space", takes_k=False, better=better)
 
 
 def _register(name: str, **traits: Any) -> Callable[[Any], Any]:
@@ -84,7 +121,8 @@ def _register(name: str, **traits: Any) -> Callable[[Any], Any]:
 
 
 def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None = None) -> list[Metric]:
-    """`recall@10` -> recall with k = 10; `recall` -> one for each k of `ks`."""
+    """`recall@10` -> recall with k = 10; `recall` -> one metric for each k of `ks`."""
+    key = PAPERS.get(key.lower(), key)
     name, at, k = key.partition("@")
     function = METRICS[name]
     if not function.takes_k:
@@ -94,12 +132,12 @@ def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None =
     wanted = [k] if at else [str(k) for k in ks]
     for k in wanted:
         if not (k.isdecimal() and int(k) >= 1):
-            raise NearkinError(f"metric {name}@{k}: k={k}; a whole number from 1 on is needed, as in {name}@1")
+            raise NearkinError(f"metric {name}@{k}: k={k}; a whole number of at least 1 is needed, as in {name}@1")
     return [Metric(f"{name}@{k}", function, int(k)) for k in wanted]
 
 
 def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Of {"rho.drop": 0} what belongs to rho: {"drop": 0}."""
+    """The settings of one metric: for rho, {"rho.drop": 0} -> {"drop": 0}."""
     own = {key.partition(".")[2]: value for key, value in settings.items() if key.partition(".")[0] == name}
     known = hyperparameters(function)
     for key in own:

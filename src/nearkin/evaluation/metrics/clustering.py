@@ -1,14 +1,4 @@
-"""Clustering metrics: how well k-means clusters of the embeddings agree with the classes.
-
-n_ij items of class i in cluster j, a_i = Σ_j n_ij, b_j = Σ_i n_ij, N items; I mutual information, H entropies, in nats.
-
-    nmi   2 I / (H_a + H_b)                                  arithmetic mean of the entropies
-    ami   (I - E[I]) / ((H_a + H_b)/2 - E[I])                E under the hypergeometric model (Vinh et al. 2010)
-    f1    2 TP / (Σ_j C(b_j,2) + Σ_i C(a_i,2)),  TP = Σ_ij C(n_ij,2)      F of the pairs (Song et al. 2016)
-
-E[I] depends on a_i and b_j only, so it is summed over their distinct sizes, each weighted by how often it occurs: a few
-dozen sizes instead of thousands of clusters.
-"""
+"""Clustering metrics: how well k-means clusters of the embeddings agree with the classes."""
 
 import numpy as np
 
@@ -16,14 +6,37 @@ from nearkin.evaluation.metrics.base import clusters
 
 
 def kmeans(vectors: np.ndarray, k: int, *, iterations: int = 20, seed: int = 0) -> np.ndarray:
-    """Cluster of each row; Lloyd from k random rows, as the published figures have it."""
-    from sklearn.cluster import KMeans  # late: it costs a second, and few evaluations cluster
+    """The cluster (N,) of each row, by Lloyd's algorithm from k random rows, as in published figures.
+
+    Parameters:
+        vectors: (N, D).
+        k: the number of clusters.
+        iterations: at most so many.
+        seed: seed of the choice of the k rows.
+    """
+    from sklearn.cluster import KMeans  # imported here: it takes a second, and few evaluations cluster
 
     return KMeans(k, init="random", n_init=1, max_iter=iterations, random_state=seed).fit(vectors).labels_      # (N,)
 
 
 @clusters("nmi")
 def nmi(labels: np.ndarray, cluster: np.ndarray) -> float:
+    """Normalised mutual information of classes and k-means clusters.
+
+        2 I / (H_a + H_b),   I = Σ_ij n_ij/N · ln(N n_ij / (a_i b_j)),   H_a = -Σ_i a_i/N · ln(a_i/N)
+
+    n_ij items of class i are in cluster j; a_i are the class sizes, b_j the cluster sizes, N all items; H_b as H_a. The
+    divisor is the arithmetic mean of the entropies. Every item counts, also one that is alone in its class.
+
+    Range: 0 (independent) to 1 (the clusters are the classes). With many small clusters it is high even by chance;
+    `ami` is adjusted for that.
+
+    Source: as usual in the field; Roth et al. 2020, eq. 27, prints I / (2 (H_a + H_b)), 4 times too small.
+
+    Parameters:
+        labels: (N,), the class of each item.
+        cluster: (N,), the cluster of each item.
+    """
     n, a, b = _counts(labels, cluster)
     both = _entropy(a) + _entropy(b)
     return 1.0 if both == 0 else 2 * _mutual_information(n, a, b) / both
@@ -31,8 +44,23 @@ def nmi(labels: np.ndarray, cluster: np.ndarray) -> float:
 
 @clusters("ami")
 def ami(labels: np.ndarray, cluster: np.ndarray) -> float:
+    """Mutual information of classes and k-means clusters, adjusted for chance (Vinh et al. 2010).
+
+        (I - E[I]) / ((H_a + H_b)/2 - E[I])
+
+    I, H_a and H_b as for `nmi`. E[I] is the mean of I over random assignments with the same class and cluster sizes
+    (hypergeometric model). Every item counts, also one that is alone in its class. Equals scikit-learn's.
+
+    Range: at most 1 (the clusters are the classes); about 0 for random clusters, possibly below.
+
+    Source: Vinh et al. 2010 (JMLR).
+
+    Parameters:
+        labels: (N,), the class of each item.
+        cluster: (N,), the cluster of each item.
+    """
     n, a, b = _counts(labels, cluster)
-    if len(a) == len(b) and len(a) in (1, len(labels)):     # both trivial: they agree, and 0/0 would be left
+    if len(a) == len(b) and len(a) in (1, len(labels)):     # both trivial: they agree, and the formula is 0/0
         return 1.0
     expected = _expected_mutual_information(a, b)
     bound = (_entropy(a) + _entropy(b)) / 2 - expected
@@ -43,6 +71,21 @@ def ami(labels: np.ndarray, cluster: np.ndarray) -> float:
 
 @clusters("f1")
 def pair_f1(labels: np.ndarray, cluster: np.ndarray) -> float:
+    """F1 of the pairs of items in one k-means cluster, against the pairs in one class (Song et al. 2016).
+
+        2 TP / (Σ_j C(b_j, 2) + Σ_i C(a_i, 2)),   TP = Σ_ij C(n_ij, 2)
+
+    n_ij items of class i are in cluster j; a_i are the class sizes, b_j the cluster sizes, C(n, 2) = n (n - 1) / 2. It
+    is an F1 of pairs, not of retrieval. An item that is alone in its class has no pair in it.
+
+    Range: 0 to 1 (the clusters are the classes).
+
+    Source: Song et al. 2016 (CVPR).
+
+    Parameters:
+        labels: (N,), the class of each item.
+        cluster: (N,), the cluster of each item.
+    """
     n, a, b = _counts(labels, cluster)
     pairs = _pairs(a) + _pairs(b)
     return 1.0 if pairs == 0 else float(2 * _pairs(n[0]) / pairs)
@@ -72,6 +115,8 @@ def _mutual_information(cells: tuple[np.ndarray, ...], a: np.ndarray, b: np.ndar
 
 
 def _expected_mutual_information(a: np.ndarray, b: np.ndarray) -> float:
+    """E[I]. It depends on the sizes a_i and b_j only, so it is summed over the distinct sizes, each weighted by how
+    often it occurs: a few dozen sizes instead of thousands of clusters."""
     from scipy.special import gammaln
 
     total = int(a.sum())
