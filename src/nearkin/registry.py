@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,27 @@ class Registry:
         self._classes: dict[str, type] = {}
         self._families: dict[str, Callable[[str], Any]] = {}
 
-    def register(self, name: str, *, version: int = 1) -> Callable[[type], type]:
-        """Class decorator. Raise `version` when the same settings begin to mean another result: old runs of
-        that part are then no longer taken for new ones."""
+    def register(
+        self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None
+    ) -> Callable[[type], type]:
+        """Class decorator.
+
+        Parameters:
+            name: as specs have it. A name of nearkin's own stays nearkin's; a class may register again (a notebook's
+                cell that is run twice).
+            version: raise it when the same settings begin to mean another result: stored runs of the part are then no
+                longer taken for new ones.
+            born: for a hyper-parameter whose default has changed, the default that it was born with (config/born.py).
+        """
 
         def add(cls: type) -> type:
             known = self._classes.get(name)
-            if known is not None and known.__qualname__ != cls.__qualname__:
+            if known is not None and (known.__qualname__, known.__module__) != (cls.__qualname__, cls.__module__):
                 where = f"{known.__module__}.{known.__qualname__}"
-                raise NearkinError(f"{self.kind} {name!r} is already registered by {where}")
+                raise NearkinError(f"{self.kind} {name!r} is already registered by {where}; take another name")
             cls.name = name  # type: ignore[attr-defined]
             cls.version = version  # type: ignore[attr-defined]
+            cls.born = dict(born or {})  # type: ignore[attr-defined]
             self._classes[name] = cls
             return cls
 

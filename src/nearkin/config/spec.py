@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from nearkin import registry as registries
+from nearkin.config import identity
+from nearkin.config.born import births, births_of, born, left_open
 from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
 from nearkin.errors import NearkinError, choices
@@ -29,10 +31,14 @@ ALIASES = {
     "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name", "method": "method.name",
     "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
 }  # fmt: skip
-PARTS = ("data", "protocol", "sampler", "loss", "miner", "regulariser", "method")
-# what runs/defaults.py gives where nothing speaks against it
-PLAIN = {"sampler.name": "balanced", "model.pool": "avg", "model.head": "linear", "model.norm": "none"}
-UNHASHED = {"data.root", "train.device"}  # where and on what it runs, not what is run
+NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
+REGISTRIES = {
+    "data": registries.DATASETS, "protocol": registries.PROTOCOLS, "sampler": registries.SAMPLERS,
+    "loss": registries.LOSSES, "miner": registries.MINERS, "regulariser": registries.REGULARISERS,
+    "method": registries.METHODS,
+}  # fmt: skip
+PARTS = tuple(REGISTRIES)
+UNHASHED = {"data.root", "train.device", "train.curve"}  # where it runs and what is kept, not what is run
 
 
 class Part(BaseModel):
@@ -68,6 +74,11 @@ class Part(BaseModel):
         """The hyper-parameters that were set."""
         return dict(self.__pydantic_extra__ or {})
 
+    @classmethod
+    def fields(cls) -> set[str]:
+        """The keys that every part of this kind has."""
+        return set(cls.model_fields)
+
     @property
     def cls(self) -> Any:
         """The class that the name stands for."""
@@ -77,52 +88,52 @@ class Part(BaseModel):
 class DataSpec(Part):
     """The data set and the geometry of its images: `data.*`."""
 
-    registry = registries.DATASETS
-    name: str = "glyphs"
-    root: Path | None = None
-    size: int | None = Field(None, ge=8)        # pixels of the test crop; None: the backbone's record
-    resize: int | None = Field(None, ge=8)      # shorter side before cropping; None: the backbone's record
-    crop: int | None = Field(None, ge=8)        # pixels of the training crop; None: the backbone's record
-    on_error: Literal["raise", "skip"] = "raise"
+    registry = REGISTRIES["data"]
+    name: str = born("glyphs")
+    root: Path | None = born(None)
+    size: int | None = left_open(ge=8)          # pixels of the test crop; None: the backbone's record
+    resize: int | None = left_open(ge=8)        # shorter side before cropping; None: the backbone's record
+    crop: int | None = left_open(ge=8)          # pixels of the training crop; None: the backbone's record
+    on_error: Literal["raise", "skip"] = born("raise")
 
 
 class ProtocolSpec(Part):
     """Who trains, validates and is tested: `protocol.*`."""
 
-    registry = registries.PROTOCOLS
-    name: str = "fixed_val"
+    registry = REGISTRIES["protocol"]
+    name: str = born("fixed_val")
 
 
 class SamplerSpec(Part):
     """How batches are drawn: `sampler.*`."""
 
-    registry = registries.SAMPLERS
-    name: str = "balanced"
+    registry = REGISTRIES["sampler"]
+    name: str = born("balanced")
 
 
 class LossSpec(Part):
     """The loss: `loss.*`."""
 
-    registry = registries.LOSSES
-    name: str = "proxy_anchor"
+    registry = REGISTRIES["loss"]
+    name: str = born("proxy_anchor")
 
 
 class MinerSpec(Part):
     """The miner: `miner.*`."""
 
-    registry = registries.MINERS
+    registry = REGISTRIES["miner"]
 
 
 class RegulariserSpec(Part):
     """The regulariser: `regulariser.*`."""
 
-    registry = registries.REGULARISERS
+    registry = REGISTRIES["regulariser"]
 
 
 class MethodSpec(Part):
     """What is built around the loss: `method.*`."""
 
-    registry = registries.METHODS
+    registry = REGISTRIES["method"]
 
 
 class RunSpec(Frozen):
@@ -144,40 +155,69 @@ class RunSpec(Frozen):
     memory: MemorySpec = Field(default_factory=lambda: MemorySpec())
     train: TrainSpec = Field(default_factory=lambda: TrainSpec())
 
+    purpose: Literal["final", "trial"] = born("final")   # a trial chooses settings: it is never tested
+
     def tree(self) -> dict[str, Any]:
         """Plain values, as YAML and JSON have them; parts that are not set stay out."""
         return self.model_dump(mode="json", exclude_none=True)
 
-    def changes(self) -> dict[str, Any]:
-        """What differs from the defaults, as dotted words: a field added later changes no old hash."""
-        words = flatten(self.tree())
-        defaults = flatten(RunSpec().tree()) | PLAIN
-        for part in PARTS:
-            if (spec := getattr(self, part)) is not None:
-                for key, parameter in hyperparameters(spec.cls).items():
-                    defaults[f"{part}.{key}"] = _plain(parameter.default)
-        return {k: v for k, v in words.items() if k not in UNHASHED and defaults.get(k) != v}
+    def whole(self) -> dict[str, Any]:
+        """The same with nulls: everything that a run is stored with."""
+        return self.model_dump(mode="json")
 
-    def hash(self, data_hash: str, split_hash: str) -> str:
-        """The name of a run: what it is, on which data, with which meaning of each part."""
-        parts = {p: s.cls for p in PARTS if (s := getattr(self, p)) is not None}
-        parts["backbone"] = registries.BACKBONES[self.model.backbone]
-        versions = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
+    def classes(self) -> dict[str, Any]:
+        """Part -> the class that its name stands for."""
+        return {p: s.cls for p in PARTS if (s := getattr(self, p)) is not None}
+
+    def changes(self) -> dict[str, Any]:
+        """What differs from the defaults that the fields were born with, as dotted words."""
+        return identity.changes(flatten(self.whole()), RunSpec, self.classes(), UNHASHED)
+
+    def hash(self, data_hash: str, split_hash: str, **versions: int) -> str:
+        """The name of a run: what it is, on which data, with which meaning of each part.
+
+        Parameters:
+            data_hash: of the images, their classes and official division.
+            split_hash: of the rows that train, validate and test.
+            versions: of what has no name in the spec: loop=2, transforms=1.
+        """
+        parts = self.classes() | {"backbone": registries.BACKBONES[self.model.backbone]}
+        if self.model.head is not None:
+            parts["head"] = registries.HEADS[self.model.head]
+        if (select := self.train.select.partition("@")[0]) in registries.METRICS:
+            parts["select"] = registries.METRICS[select]
+        meaning: dict[str, Any] = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
+        meaning |= {what: version for what, version in versions.items() if version != 1}
+        meaning |= {f"{p} source": s for p, c in parts.items() if (s := identity.source_of(c)) is not None}
         changes = self.changes()
-        if self.model.weights is not None and (file := Path(self.model.weights)).is_file():
-            changes["model.weights"] = hashlib.sha256(file.read_bytes()).hexdigest()    # what it holds, not its name
-        content = json.dumps([changes, versions, data_hash, split_hash], sort_keys=True)
+        if self.model.weights is not None and (content := identity.content_of(self.model.weights)) is not None:
+            changes["model.weights"] = content                      # what the file holds, not its name
+        content = json.dumps([changes, meaning, data_hash, split_hash], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+    def differences(self, stored: Mapping[str, Any]) -> list[str]:
+        """What a stored tree says otherwise, in words; not where it runs, nor the name of a file of weights, which
+        counts by its content."""
+        born = {key: value for key, (value, _) in births(RunSpec).items()}
+        for part, cls in self.classes().items():
+            born |= {f"{part}.{key}": value for key, value in births_of(cls).items()}
+        left_out = UNHASHED | {"model.weights"}
+        trees = [{k: v for k, v in flatten(tree).items() if k not in left_out} for tree in (stored, self.whole())]
+        return identity.differences(trees[0], trees[1], born)
 
 
 def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
-    """A spec from words or trees; later sources win."""
+    """A spec from words or trees; later sources win. One that names another part (another loss, data set, ...) begins
+    with that part's own defaults: what earlier sources set for the old one is gone."""
     words: dict[str, Any] = {}
     for source in sources:
-        if isinstance(source, RunSpec):
-            words.update(flatten(source.tree()))
-        elif source:
-            words.update({ALIASES.get(k, k): v for k, v in flatten(source).items()})
+        if source is None:
+            continue
+        given = source.tree() if isinstance(source, RunSpec) else source
+        new = {ALIASES.get(k, k): v for k, v in flatten(given).items()}
+        for key in _replaced(words, new):
+            del words[key]
+        words.update(new)
     tree: dict[str, Any] = {}
     for key, value in words.items():
         *parents, leaf = key.split(".")
@@ -185,13 +225,28 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
         for parent in parents:
             node = node.setdefault(parent, {})
         node[leaf] = value
-    for part in ("miner", "regulariser", "method"):  # miner=none takes a base spec's miner away
+    for part in ("sampler", "miner", "regulariser", "method"):  # miner=none takes a base spec's miner away
         if tree.get(part, {}).get("name") in (None, "none") and set(tree.get(part, {})) <= {"name"}:
             tree.pop(part, None)
     try:
         return RunSpec.model_validate(tree)
     except ValidationError as error:
         raise NearkinError(_sentence(error)) from None
+
+
+def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The words that belong to parts which `new` names otherwise."""
+    gone = []
+    for part in PARTS:
+        name = new.get(f"{part}.name")
+        before = words.get(f"{part}.name", births(RunSpec)[f"{part}.name"][0] if part in NAMED else None)
+        if name is not None and before is not None and name != before:
+            kept = {f"data.{key}" for key in DataSpec.model_fields} - {"data.name", "data.root"}    # of the images
+            gone += [key for key in words if key.startswith(f"{part}.") and key not in kept]
+    backbone = new.get("model.backbone")
+    if backbone is not None and words.get("model.backbone", backbone) != backbone:
+        gone += [key for key in ("model.weights", "model.cut") if key in words]     # the other network's
+    return gone
 
 
 def read_spec(path: Path) -> RunSpec:
@@ -210,10 +265,6 @@ def _check_parameters(what: str, signature: dict[str, Any], values: dict[str, An
     except ValidationError as error:
         raise NearkinError(f"{what}: {_sentence(error)}") from None
     return {name: getattr(checked, name) for name in values}
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=str))
 
 
 def _sentence(error: ValidationError) -> str:

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from nearkin.config.settings import ModelSpec
-from nearkin.config.spec import RunSpec, SamplerSpec
+from nearkin.config.settings import ModelSpec, TrainSpec
+from nearkin.config.spec import Part, RunSpec, SamplerSpec
 from nearkin.losses import Loss, ProxyLoss
 from nearkin.models.backbone import InputRecord
 from nearkin.registry import BACKBONES, hyperparameters
 
-Part = TypeVar("Part", bound=BaseModel)
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -46,7 +46,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
     if spec.data.size is not None:  # a size of one's own scales the rest of the record along
         geometry = {k: round(v * spec.data.size / record.size) for k, v in geometry.items()}
-    return spec.model_copy(
+    filled = spec.model_copy(
         update={
             "train": _fill(spec.train, train),
             "model": _fill(spec.model, model),
@@ -54,11 +54,33 @@ def resolve(spec: RunSpec) -> RunSpec:
             "data": _fill(spec.data, geometry),
         }
     )
+    if filled.train.epochs == 0 and (plain := untrained(filled)) != spec:
+        return resolve(plain)
+    parts = {part: _with_defaults(getattr(filled, part)) for part in filled.classes()}
+    return filled.model_copy(update=parts)
+
+
+def untrained(spec: RunSpec) -> RunSpec:
+    """What is left of a resolved spec when nothing is trained: data, protocol, network, seed. Loss, miner, sampler and
+    optimiser do not count, so that the untrained network is computed once, whatever it is compared with."""
+    return RunSpec(
+        data=spec.data, protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
+        train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device, amp=spec.train.amp),
+    )  # fmt: skip
+
+
+def _with_defaults(part: Part) -> Part:
+    """A part with all its hyper-parameters; a class from outside the registry keeps its own defaults to itself."""
+    if part.name not in part.registry:
+        return part
+    own = {k: p.default for k, p in hyperparameters(part.cls).items() if p.default is not p.empty}
+    return part.model_copy(update={k: v for k, v in own.items() if k not in part.params and k not in part.fields()})
 
 
 def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
     """A batch size that was left open shrinks to what the training images can fill."""
-    if asked.train.batch is not None or resolved.sampler is None:
+    asked_for = asked.train.batch is not None and resolved.train.epochs != 0
+    if asked_for or resolved.sampler is None:
         return resolved
     batch = min(resolved.train.batch or 0, len(labels))
     per_class = hyperparameters(resolved.sampler.cls).get("per_class")
@@ -75,7 +97,7 @@ def takes_classes(spec: RunSpec) -> bool:
     return isinstance(cls, type) and issubclass(cls, ProxyLoss)
 
 
-def _fill(part: Part, values: dict[str, Any]) -> Part:
+def _fill(part: Settings, values: dict[str, Any]) -> Settings:
     return part.model_copy(update={k: v for k, v in values.items() if getattr(part, k) is None})
 
 

@@ -1,0 +1,73 @@
+"""Fields that remember the default they were born with.
+
+A run is named by the hash of its settings. A setting drops out of the hash while it equals the default that its field
+was born with, so that a field added later orphans no stored run. That value is written once, here beside the field, and
+never edited: when a default changes, the new one is added as `now`, and runs with it get names of their own.
+
+    weight_decay: float = born(1e-4, ge=0)                  # as it was born
+    weight_decay: float = born(1e-4, now=5e-4, ge=0)        # changed since
+
+The hyper-parameters of registered classes are born with the defaults of their signature; one that changes is noted in
+`register("my_loss", born={"margin": 0.2})`.
+"""
+
+import inspect
+import json
+from typing import Any
+
+from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
+
+from nearkin.registry import hyperparameters
+
+SAME = object()
+
+
+def born(value: Any, *, now: Any = SAME, **bounds: Any) -> Any:
+    """A field whose default is `value`, and ever was; or `now`, since it changed."""
+    return Field(value if now is SAME else now, json_schema_extra={"born": value}, **bounds)
+
+
+def left_open(value: Any = None, **bounds: Any) -> Any:
+    """A field that runs/defaults.py fills; `value` is what it filled in plainly when the field was born."""
+    return Field(None, json_schema_extra={"born": value, "open": True}, **bounds)
+
+
+def birth(field: FieldInfo) -> tuple[Any, bool]:
+    """The default that a field was born with, and whether None leaves it open."""
+    told = field.json_schema_extra
+    if not isinstance(told, dict):
+        return plain(field.get_default(call_default_factory=False)), False
+    return plain(told["born"]), bool(told.get("open"))
+
+
+def births(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, bool]]:
+    """Dotted key -> birth, of all fields of a tree of settings."""
+    found: dict[str, tuple[Any, bool]] = {}
+    for name, field in model.model_fields.items():
+        inner = _settings(field.annotation)
+        if inner is not None:
+            found |= births(inner, f"{prefix}{name}.")
+        elif field.json_schema_extra is not None or not field.is_required():
+            found[f"{prefix}{name}"] = birth(field)
+    return found
+
+
+def births_of(cls: Any) -> dict[str, Any]:
+    """Hyper-parameter -> the default it was born with, of a registered class."""
+    changed = getattr(cls, "born", {})
+    own = {k: changed.get(k, p.default) for k, p in hyperparameters(cls).items()}
+    return {k: plain(v) for k, v in own.items() if v is not inspect.Parameter.empty}
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _settings(annotation: Any) -> type[BaseModel] | None:
+    """The tree of settings that a field holds, also where it may be None."""
+    for candidate in (annotation, *getattr(annotation, "__args__", ())):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
