@@ -65,8 +65,7 @@ def test_nearkin(line, here, monkeypatch):
     if words[0] == "train":
         if "dataset=glyphs" in words:               # as it stands, up to the first step
             asked = prepare(make_spec(parse_words(words[1:])))
-            labels = asked.table.labels[asked.split.train]
-            asked.spec.sampler.cls(labels, asked.spec.train.batch, 0, **asked.spec.sampler.params)
+            asked.spec.sampler.cls(asked.labels, asked.spec.train.batch, 0, **asked.spec.sampler.params)
         words += [*QUICK, "data.size=32", *(SMALL if "dataset=glyphs" in words else [])]
     if "RUN" in words:
         import nearkin

@@ -14,7 +14,7 @@ from nearkin.analysis import prototypes, prototypes_of, training_set
 from nearkin.analysis.figures import prototype_matrix, prototype_spread
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
-from nearkin.runs.prepare import prepare
+from nearkin.runs.prepare import prepare, read_data
 
 
 def arrays(seed=0, c=7, d=5, n=60, noise=0.6):
@@ -124,10 +124,10 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
     assert json.loads((run.path / "prototypes.json").read_text()) == summary
 
     prepared = prepare(run.spec)
-    rows = prepared.split.train
-    numbers = sorted(set(prepared.table.labels[rows].tolist()))
-    labels = [numbers.index(label) for label in prepared.table.labels[rows]]
-    x = nearkin.load(run).embed(list(prepared.table.images[rows]))
+    table, rows = read_data(prepared.spec.data).table, prepared.split.train
+    numbers = sorted(set(table.labels[rows].tolist()))
+    labels = [numbers.index(label) for label in table.labels[rows]]
+    x = nearkin.load(run).embed(list(table.images[rows]))
     learned = run.load("model.pt")["objective"]
     mu = learned["loss.proxies"]
     v = learned.get("loss.v", torch.zeros_like(mu))
@@ -137,7 +137,7 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
         assert summary[name] == pytest.approx(expected[name], abs=tolerance), name
     assert (summary["pearson"] is None) == (words == {"loss.variance": False})
     with open(run.path / "prototypes.csv") as file:
-        assert [row["class"] for row in csv.DictReader(file)] == [prepared.table.classes[n] for n in numbers]
+        assert [row["class"] for row in csv.DictReader(file)] == [table.classes[n] for n in numbers]
 
     printed = CliRunner().invoke(app, ["analyse", "prototypes", str(run.path), "-o", str(tmp_path / "there")])
     assert f"{summary['diagonal']:.3f}" in printed.stdout
@@ -145,7 +145,7 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
 
 
 def test_untrained_prototypes_are_refused(tiny, tmp_path):
-    words = {"loss": "hist", "loss.graph": "none", "loss.distribution_loss": False, "epochs": 0}
+    words = {"loss": "hist", "loss.graph": "none", "loss.distribution_loss": False, "epochs": 1}
     run = nearkin.train(tiny | words, runs=tmp_path)
     with pytest.raises(NearkinError, match=r"loss\.graph=none loss\.distribution_loss=false: nothing trained"):
         prototypes_of(run)
@@ -155,7 +155,7 @@ def test_other_losses_and_unfinished_runs_are_refused(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path, loss="proxy_anchor")
     with pytest.raises(NearkinError, match="has loss=proxy_anchor; prototypes are learned with loss=hist"):
         prototypes_of(run)
-    hist = nearkin.train(tiny, runs=tmp_path, loss="hist", epochs=0)
+    hist = nearkin.train(tiny, runs=tmp_path, loss="hist", epochs=1)
     for unfinished, look in ((run, training_set), (hist, prototypes_of)):
         unfinished.path.joinpath("result.json").unlink()
         with pytest.raises(NearkinError, match=f"run {unfinished.hash} is not finished"):

@@ -1,11 +1,13 @@
-"""Splits: disjoint classes, the official halves, and the lock on the test labels (contract 7)."""
+"""Splits: disjoint classes, the official halves (contract 7; the lock is tested in runs/)."""
+
+import json
 
 import numpy as np
 import pytest
 
 from nearkin.data import Table
 from nearkin.errors import NearkinError
-from nearkin.protocols import FixedVal, Standard, Within
+from nearkin.protocols import FixedVal, Split, Standard, Within
 
 
 def make_table(classes=20, per_class=7, split=None):
@@ -13,11 +15,6 @@ def make_table(classes=20, per_class=7, split=None):
     images = np.zeros((len(labels), 2, 2, 3), np.uint8)
     columns = {} if split is None else {"split": np.array([split(c) for c in labels])}
     return Table(labels=labels, classes=tuple(f"c{c}" for c in range(classes)), images=images, columns=columns)
-
-
-class Run:
-    def __init__(self, final):
-        self.final = final
 
 
 @pytest.mark.parametrize("protocol", [Standard(), FixedVal(), FixedVal(seed=3, share=0.3)], ids="abc")
@@ -73,12 +70,16 @@ def test_within_splits_the_images_of_each_class():
     assert len(parts.train) + len(parts.val) + len(parts.test.images) == 30
 
 
-def test_test_labels_are_locked_until_the_run_is_final():
-    table = make_table()
-    test = Standard().split(table).test
-    with pytest.raises(NearkinError, match="locked until the run is final"):
-        test.open(Run(final=False))
-    assert (test.open(Run(final=True)) == table.labels[test.images]).all()
+def test_a_split_is_rows_alone_and_goes_through_json():
+    labels = np.repeat(np.arange(10), 4)
+    sides = np.where(labels < 5, "train", np.where(np.arange(40) % 2, "query", "gallery"))
+    queried = Table(labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8),
+                    columns={"split": sides})  # fmt: skip
+    for split in (FixedVal().split(make_table()), Standard().split(queried)):
+        again = Split.from_dict(json.loads(json.dumps(split.to_dict())))
+        assert again.hash() == split.hash() == split.to_dict()["hash"]
+        assert (again.test.roles == split.test.roles).all()
+        assert set(vars(split.test)) == {"query", "gallery"}        # no label is reachable from it
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,7 @@ def test_test_labels_are_locked_until_the_run_is_final():
         (Standard(), make_table(split=lambda c: "trian"), "split 'trian' is unknown"),
         (Within(), make_table(3, 4), "at least one class of 6 images"),
         (FixedVal(), make_table(split=lambda c: "train" if c < 3 else "test"), "too few to hold out"),
+        (Within(val_share=0.45, test_share=0.45), make_table(3, 6), "leave no image of class .* 3 and 3 of its 6"),
     ],
 )
 def test_bad_tables_are_refused(protocol, table, said):

@@ -19,9 +19,10 @@ from nearkin.engine.loop import mean_cosine_distance
 from nearkin.engine.objective import build_objective
 from nearkin.engine.optimise import make_optimiser, schedule
 from nearkin.errors import NearkinError
+from nearkin.numerics import unit
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
-from nearkin.runs.prepare import prepare
+from nearkin.runs.prepare import prepare, read_data
 from nearkin.runs.store import Run
 
 
@@ -36,8 +37,8 @@ def same(a, b):
 
 def test_a_run_is_stored_whole(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path)
-    files = {"spec.yaml", "environment.json", "log.jsonl", "model.pt", "final.json", "embeddings.npz",
-             "per_query.parquet", "result.json", "lock"}  # fmt: skip
+    files = {"spec.yaml", "split.json", "environment.json", "log.jsonl", "model.pt", "validation.npz", "final.json",
+             "embeddings.npz", "test.parquet", "per_query.parquet", "result.json", "lock"}  # fmt: skip
     assert {p.name for p in run.path.iterdir()} == files
     assert run.spec.hash(run.result["data_hash"], prepare(run.spec).split.hash()) == run.hash
     with np.load(run.path / "embeddings.npz") as stored:
@@ -62,6 +63,18 @@ def test_two_runs_of_one_seed_are_equal_and_of_two_seeds_are_not(tiny, tmp_path)
     c = nearkin.train(tiny, runs=tmp_path, seed=1)
     assert same(weights(a), weights(b))
     assert not same(weights(a), weights(c))
+
+
+def test_training_leaves_no_global_trace(tiny, tmp_path):
+    torch.manual_seed(5)
+    np.random.seed(5)
+    random.seed(5)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    nearkin.train(tiny, runs=tmp_path)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1] == before[1]).all()
+    assert random.getstate() == before[2]
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 class Stop(Exception):
@@ -231,8 +244,8 @@ def test_schedules():
 
 def test_loading_ahead_changes_nothing():
     class Source:
-        def train(self, indices, generator, part):
-            return (torch.as_tensor(indices) + torch.rand(len(indices), generator=generator))[part]
+        def train(self, indices, generator, only):
+            return (torch.as_tensor(indices) + torch.rand(len(indices), generator=generator))[only]
 
     from nearkin.samplers import Random
 
@@ -287,7 +300,7 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch):
     with pytest.raises(NearkinError, match="the disk is full"):
         nearkin.train(tiny, runs=tmp_path)
     left = {p.name for p in next(tmp_path.iterdir()).iterdir()}
-    assert left <= {"spec.yaml", "environment.json", "lock", "log.jsonl"}
+    assert left <= {"spec.yaml", "split.json", "environment.json", "lock", "log.jsonl"}
 
 
 def test_one_process_a_run(tiny, tmp_path):
@@ -300,9 +313,9 @@ def test_the_model_embeds_new_images_as_it_was_tested(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path)
     prepared = prepare(run.spec)
     rows = prepared.split.test.images
-    fresh = nearkin.load(run).embed(list(prepared.table.images[rows]))
+    fresh = nearkin.load(run).embed(list(read_data(prepared.spec.data).table.images[rows]))
     with np.load(run.path / "embeddings.npz") as stored:
-        assert np.abs(fresh - stored["embeddings"]).max() < 1e-5
+        assert np.abs(fresh - unit(torch.from_numpy(stored["embeddings"])).numpy()).max() < 1e-5
 
 
 def test_users_bring_their_own_loss_and_data(tiny, tmp_path, monkeypatch):
@@ -390,4 +403,4 @@ class TestRecipes:
         assert (spec.data.size, spec.data.resize, spec.data.crop) == (112, 128, 112)
 
     def test_drawn_images_are_drawn_to_measure(self, tiny):
-        assert prepare(make_spec(tiny, {"data.size": 48})).table.images.shape[1:] == (48, 48, 3)
+        assert read_data(resolve(make_spec(tiny, {"data.size": 48})).data).table.images.shape[1:] == (48, 48, 3)

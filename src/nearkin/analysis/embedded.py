@@ -8,8 +8,9 @@ from nearkin.engine.device import pick_device
 from nearkin.engine.embed import embed
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
+from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
-from nearkin.runs.prepare import make_source, prepare
+from nearkin.runs.prepare import make_source, prepare, read_data
 from nearkin.runs.store import Run
 
 
@@ -31,16 +32,18 @@ def check_finished(run: Run) -> None:
 def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
     """The images that the run was trained on, not augmented; its validation classes are not among them."""
     check_finished(run)
-    prepared = prepare(run.spec)
+    spec = resolve(run.spec)
+    data = read_data(spec.data)
+    prepared = prepare(spec, {repr(spec.data): data})
     if prepared.data_hash != run.result["data_hash"]:
         raise NearkinError(
             f"run {run.hash} was trained on data {run.result['data_hash']}; "
-            f"{prepared.spec.data.root or prepared.spec.data.name} is data {prepared.data_hash} here"
+            f"{spec.data.root or spec.data.name} is data {prepared.data_hash} here"
         )
-    model = rebuild(prepared.spec)
+    model = rebuild(spec)
     load_model(model, run)                      # before the source: features behind a cut are found by their weights
     model.to(pick_device(device))
     source, rows = make_source(prepared, model), prepared.split.train
-    classes, labels = np.unique(prepared.table.labels[rows], return_inverse=True)
+    classes = np.unique(data.table.labels[rows])
     x = unit(embed(model, source, rows, pick_device(device))).numpy()
-    return TrainingSet(x, labels, tuple(prepared.table.classes[c] for c in classes))
+    return TrainingSet(x, prepared.labels, tuple(data.table.classes[c] for c in classes))

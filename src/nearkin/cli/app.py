@@ -11,6 +11,7 @@ from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.lists import doctor_command, list_command
 from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
+from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
 from nearkin.engine import distributed
 from nearkin.errors import NearkinError
@@ -20,6 +21,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 app.command("train")(train_command)
 app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)
+app.command("test")(test_command)
 app.command("study")(study_command)
 app.command("analyse")(analyse_command)
 app.command("list")(list_command)

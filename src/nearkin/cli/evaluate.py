@@ -33,7 +33,7 @@ def evaluate_command(
     names = metrics.split(",") if metrics else None
     with bar("evaluating", console=tables.err) as advance:
         evaluation = evaluate_files(
-            embeddings, labels, query=query, gallery=gallery, k=_numbers(k), metrics=names, metric=distance,
+            embeddings, labels, query=query, gallery=gallery, k=numbers(k), metrics=names, distance=distance,
             budget_mib=budget, bootstrap=bootstrap, progress=advance,
         )  # fmt: skip
     if per_query is not None:
@@ -41,7 +41,8 @@ def evaluate_command(
     print(json.dumps(evaluation.to_dict())) if as_json else tables.out.print(tables.evaluation_table(evaluation))
 
 
-def _numbers(text: str | None) -> tuple[int, ...] | None:
+def numbers(text: str | None) -> tuple[int, ...] | None:
+    """`1,2,4,8` as numbers."""
     try:
         return None if text is None else tuple(int(x) for x in text.split(","))
     except ValueError:

@@ -8,32 +8,46 @@ import typer
 
 from nearkin.cli import tables
 from nearkin.cli.options import Json, Runs
+from nearkin.config.parse import parse_words
+from nearkin.runs import listing
 from nearkin.runs.store import Store
 
 runs_app = typer.Typer(no_args_is_help=True, help="Look at stored runs.")
 
 
 @runs_app.command("list")
-def runs_list(runs: Runs = Path("runs"), as_json: Json = False) -> None:
-    """All stored runs."""
-    found = Store(runs).runs()
+def runs_list(
+    runs: Runs = Path("runs"),
+    where: Annotated[list[str] | None, typer.Option("--where", help="key=value, as in loss=margin.")] = None,
+    sort: Annotated[str | None, typer.Option("--sort", help="A column, as in map_at_r.")] = None,
+    as_json: Json = False,
+) -> None:
+    """All stored runs, or those that fit."""
+    store = Store(runs)
+    rows = listing.select([listing.row(run) for run in store.runs()], parse_words(where or []), sort)
     if as_json:
-        print(json.dumps([{"hash": r.hash, "done": r.done, "result": r.result if r.done else None} for r in found]))
-    elif found:
-        tables.out.print(tables.runs_table(found))
+        stored = {run.hash: run for run in store.runs()}
+        for each in rows:
+            del each["words"]
+            each |= {"hash": each["run"], "done": each["state"] in ("tested", "trial")}
+            each["result"] = stored[each["run"]].result if each["state"] == "tested" else None
+        print(json.dumps(rows))
+    elif rows:
+        tables.out.print(tables.runs_table(rows))
     else:
-        tables.out.print(f"no runs in {runs}", highlight=False)
+        tables.out.print(f"no runs in {runs}" if not where else f"no such runs in {runs}", highlight=False)
 
 
 @runs_app.command("show")
 def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> None:
     """One run: spec and result."""
     found = Store(runs).find(run)
+    stored = found.stored
     if as_json:
-        print(json.dumps({"spec": found.spec.tree(), "result": found.result if found.done else None}))
+        print(json.dumps({"spec": stored, "result": found.result if found.tested else None}))
         return
-    tables.out.print((found.path / "spec.yaml").read_text(), highlight=False)
-    if not found.done:
+    tables.out.print((found.path / "spec.yaml").read_text(), highlight=False, markup=False)
+    if not found.final:
         tables.out.print("not finished: start the same training again to finish it")
         return
     tables.result(found)

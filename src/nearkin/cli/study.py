@@ -26,7 +26,9 @@ def study_command(
     from nearkin.studies import grid, runner, summary
 
     study = grid.read_study(file, parse_words(words or []))
-    jobs = runner.jobs_of(study, Store(runs))
+    store = Store(runs)
+    jobs = runner.jobs_of(study, store)
+    runner.write_study(study, jobs, store)
     told: set[str] = set()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does
     with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
@@ -45,6 +47,8 @@ def study_command(
     tables.out.print(f"table: {target}, runs: {runs}/", highlight=False, soft_wrap=True)
     failed = [job for job in jobs if job.error is not None]
     for job in failed:
-        tables.err.print(f"failed: {' '.join(job.cell.labels)} seed {job.cell.seed}: {job.error}", highlight=False)
+        where = f"{' '.join(job.cell.labels)} seed {job.cell.seed}"
+        tables.err.print(f"failed: {where}: {job.error} (all of it: {job.run.path}/error.txt)", highlight=False,
+                         soft_wrap=True)  # fmt: skip
     if failed:
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """Tables for the terminal: what the commands print."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.table import Table
 from nearkin.data import Report
 from nearkin.evaluation.retrieval import Evaluation
 from nearkin.registry import METRICS
+from nearkin.runs import listing
 from nearkin.runs.store import Run
 from nearkin.studies.grid import Study
 from nearkin.studies.runner import Job
@@ -35,17 +37,33 @@ def percent(value: float | None) -> str:
     return "–" if value is None or value != value else f"{100 * value:.2f}"
 
 
+def number(metric: str, value: float | None) -> str:
+    """A metric's value: shares in per cent, with their sign; others as they are."""
+    if value is None or value != value:
+        return "–"
+    return f"{100 * value:.2f} %" if METRICS[metric.partition("@")[0]].kind in SHARES else f"{value:.4f}"
+
+
+def age(seconds: float | None) -> str:
+    """How long ago, in the largest unit that fits."""
+    if seconds is None:
+        return "–"
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def result_table(run: Run) -> Table:
-    """Validation and test metrics of a finished run."""
-    result = run.result
-    validation = result["validation"]
-    rows = [[m, percent(validation.get(m)), percent(v)] for m, v in result["test"].items()]
+    """Validation and test metrics of a final run."""
+    validation, test = run.read_json("final.json")["validation"], run.metrics()
+    rows = [[m, percent(validation.get(m)), number(m, test.get(m)).removesuffix(" %")] for m in test or validation]
     return table(None, {"metric": "left", "validation %": "right", "test %": "right"}, rows)
 
 
 def result(run: Run) -> None:
-    """Print a finished run: what it was, its metrics, how its epoch was chosen, where it is stored."""
-    out.print(f"run:    {method_of(run)}", highlight=False, markup=False, soft_wrap=True)
+    """Print a final run: what it was, its metrics, how its epoch was chosen, where it is stored."""
+    out.print(f"run:    {listing.describe(run.stored)}", highlight=False, markup=False, soft_wrap=True)
     out.print(result_table(run))
     for line in result_words(run):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -54,44 +72,38 @@ def result(run: Run) -> None:
 
 def result_words(run: Run) -> list[str]:
     """The lines below the metrics: chosen epoch and rule, data, what was left out."""
-    result = run.result
-    chosen = f"epoch {result['epoch']} of {result['epochs_trained']}" if result["epochs_trained"] else "untrained"
-    by = f" by {result['select']}" if result["select"] else ""
-    words = [f"chosen: {chosen}; rule: {result['rule']}{by}", f"data:   {result['split']}, data {result['data_hash']}"]
-    if result["skipped_images"]:
-        words.append(f"skipped: {result['skipped_images']} unreadable images")
-    words += [f"excluded: {what}: {why}" for what, why in result["excluded"].items()]
+    found = run.result if run.tested else run.read_json("final.json")
+    chosen = f"epoch {found['epoch']} of {found['epochs_trained']}" if found["epochs_trained"] else "untrained"
+    by = f" by {found['select']}" if found["select"] else ""
+    data = f"data:   {found['split']}, data {run.head()['data_hash']}"
+    words = [f"chosen: {chosen}; rule: {found['rule']}{by}", data]
+    if found["skipped_images"]:
+        words.append(f"skipped: {found['skipped_images']} unreadable images")
+    words += [f"excluded: {what}: {why}" for what, why in found.get("excluded", {}).items()]
+    if (run.path / "curve.json").exists():
+        best = run.read_json("curve.json")["best_on_test"].get("map_at_r")
+        if best:
+            words.append(f"curve:  epoch {best['epoch']} has the best test map_at_r, {percent(best['value'])} %: "
+                         "chosen on the test set, so not a result")  # fmt: skip
+    if not run.tested:
+        words.append("not tested" + (": trials never are" if run.purpose == "trial" else f": nearkin test {run.hash}"))
     return words
 
 
-def method_of(run: Run) -> str:
-    """A run in a few words."""
-    spec = run.spec
-    shown = {"data.name": spec.data.name, "model.backbone": spec.model.backbone, "loss.name": spec.loss.name}
-    hidden = {"data.size", "data.crop", "data.resize", "model.freeze_bn", "model.pool", "sampler.name", "train.batch",
-              "train.lr"}  # fmt: skip  # what recipes fill in, mostly
-    shown |= {k: v for k, v in spec.changes().items() if k not in hidden}
-    return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
-
-
-def runs_table(runs: list[Run]) -> Table:
-    """One row per run."""
-    rows = []
-    for run in runs:
-        if run.done:
-            test = run.result["test"]
-            state, recall, map_at_r = "done", percent(test.get("recall@1")), percent(test.get("map_at_r"))
-        else:
-            lines = run.log_lines()
-            at = f" {lines[-1].get('epoch', lines[-1].get('epoch_end'))}/{lines[-1]['epochs']}" if lines else ""
-            state, recall, map_at_r = f"begun{at}", "–", "–"
-        rows.append([run.hash, state, recall, map_at_r, method_of(run)])
-    right = {"recall@1 %": "right", "map_at_r %": "right"}
-    return table(None, {"run": "left", "state": "left", **right, "what": "left"}, rows)
+def runs_table(rows: list[dict[str, Any]]) -> Table:
+    """One row per run, as `nearkin.runs.listing.row` tells it."""
+    lines = []
+    for row in rows:
+        figures = [percent(row[key]) for key in ("validation map_at_r", "map_at_r", "recall@1")]
+        texts = ["–" if row[key] is None else str(row[key]) for key in ("data", "loss", "backbone", "dim", "seed")]
+        lines.append([row["run"], row["state"], *texts, *figures, age(row["age"])])
+    left = dict.fromkeys(("run", "state", "data", "loss", "backbone"), "left")
+    right = ("dim", "seed", "val. map_at_r %", "map_at_r %", "recall@1 %", "age")
+    return table(None, {**left, **dict.fromkeys(right, "right")}, lines)
 
 
 def study_table(study: Study, rows: list[Row]) -> Table:
-    """One row per place on the axes."""
+    """One row per place on the axes, best validation first; validation beside test."""
     def share(metric: str) -> bool:
         return not metric.startswith("train.")                      # spectra and densities are no percentages
 
@@ -102,29 +114,27 @@ def study_table(study: Study, rows: list[Row]) -> Table:
         scale, digits = (100, 2) if share(metric) else (1, 3)
         return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
 
-    numbers = {f"{m} %" if share(m) else m: "right" for m in study.metrics}
-    columns = {**dict.fromkeys(study.axes, "left"), "seeds": "right", **numbers}
+    shown = study.columns
+    columns = {**dict.fromkeys(study.axes, "left"), "seeds": "right"}
+    columns |= {f"{m} %" if share(m) else m: "right" for m in shown}
     lines = []
     for row in rows:
         count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
-        lines.append([*row.labels, count, *(cell(row, m) for m in study.metrics)])
-    return table(f"study {study.name}: classes never seen in training; mean ± std over seeds",
-                 columns, lines)  # fmt: skip
+        lines.append([*row.labels, count, *(cell(row, m) for m in shown)])
+    title = f"study {study.name}: classes never seen in training; mean ± std over seeds; best validation first"
+    return table(title, columns, lines)
 
 
 def jobs_table(jobs: list[Job]) -> Table:
     """What runs now, and how far everything is."""
     rows = []
     for job in jobs:
-        if job.state != "running":
+        if job.process is None:
             continue
-        lines = job.run.log_lines()
-        last = lines[-1] if lines else {}
-        ends = [line for line in lines if "validation" in line]
-        best = max((max(line["validation"].get("recall@1", 0), 0) for line in ends), default=None)
+        last = job.watched()
         at = f"{last.get('epoch', last.get('epoch_end', 0))}/{last.get('epochs', '?')}"
         loss = f"{last['loss']:.4g}" if "loss" in last else "–"
-        rows.append([" ".join(job.cell.labels), str(job.cell.seed), at, loss, percent(best)])
+        rows.append([" ".join(job.cell.labels), str(job.cell.seed), at, loss, percent(job.best)])
     done, failed = (sum(job.state == s for job in jobs) for s in ("done", "failed"))
     title = f"{done} of {len(jobs)} runs done" + (f", {failed} failed" if failed else "")
     right = {"seed": "right", "epoch": "right", "loss": "right", "best validation recall@1 %": "right"}

@@ -28,6 +28,7 @@ def train_command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Stop at the final model, untested.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> None:
     """Train one run; the same command again resumes it, or shows its stored result.
@@ -40,11 +41,11 @@ def train_command(
     base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
     spec = make_spec(base, parse_words(words))
     with resumable(), training_bar(tables.err, quiet or as_json or not distributed.first()) as watch:
-        run = nearkin.train(spec, runs=runs, watch=watch, tensorboard=tensorboard)
+        run = nearkin.train(spec, runs=runs, test=not no_test, watch=watch, tensorboard=tensorboard)
     if not distributed.first():
         return
     if as_json:
-        print(json.dumps(run.result))
+        print(json.dumps(run.result if run.tested else run.read_json("final.json") | {"hash": run.hash}))
         return
     tables.result(run)
 

@@ -133,6 +133,7 @@ class SOP:
     """
 
     official: ClassVar[Counts] = {"train": (59551, 11318), "test": (60502, 11316)}
+    ks: ClassVar[tuple[int, ...]] = (1, 10, 100, 1000)              # customary k of Recall@k (Song et al. 2016)
 
     def __init__(self, root: Path | None):
         self.root = root
@@ -176,6 +177,7 @@ class InShop:
     """
 
     official: ClassVar[Counts] = {"train": (25882, 3997), "query": (14218, 3985), "gallery": (12612, 3985)}
+    ks: ClassVar[tuple[int, ...]] = (1, 10, 20, 30)                 # customary k of Recall@k (Liu et al. 2016)
 
     def __init__(self, root: Path | None):
         self.root = root

@@ -17,6 +17,7 @@ from torch import Generator
 
 from nearkin.data.table import Augment
 
+VERSION = 1                                                 # raise it when the same settings begin to give other crops
 TRIES = 10
 DRAWS = 2 * TRIES + 3                                       # per image: area and ratio per try, left, top, flip
 

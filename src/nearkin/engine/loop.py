@@ -31,6 +31,7 @@ from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
+VERSION = 1                         # raise it when the same settings begin to give other weights
 CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
@@ -46,6 +47,9 @@ class Keeper(Protocol):
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write a state, whole or not at all."""
 
+    def keep_models(self, epoch: int) -> None:
+        """Forget the weights of all epochs but this one."""
+
     def log(self, size: int) -> AbstractContextManager[Any]:
         """The log, cut back to `size` bytes."""
 
@@ -56,9 +60,15 @@ class Reached:
 
     epoch: int = 0                  # epochs finished
     step: int = 0                   # steps finished, over all epochs
-    best: float = -math.inf         # best validation result
+    best: float = -math.inf         # best validation result; with a minus where low is better
     best_epoch: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
+    seconds: float = 0.0            # spent on it, without what a kill made it do twice
+
+
+def model_file(epoch: int) -> str:
+    """The weights of an epoch that validation preferred to all before it."""
+    return f"model-{epoch}.pt"
 
 
 def fit(
@@ -74,12 +84,37 @@ def fit(
     validate: Callable[[Model], dict[str, float]] | None,
     device: torch.device,
     memory: Memory | None = None,
+    lower: bool = False,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Reached:
-    """Train, checkpoint, select. The chosen weights are `model.pt` of the run afterwards."""
+    """Train, checkpoint, select.
+
+    The chosen weights are in `model_file(best_epoch)` afterwards. A checkpoint names the epoch that is best so far, and
+    the weights of that epoch stay until a later checkpoint names another: whenever the process is killed, checkpoint
+    and weights belong together.
+
+    Parameters:
+        run: where states and log are kept.
+        spec: the settings of training.
+        model, objective: what is trained.
+        sampler: which training rows stand in a batch; their positions are 0..N-1.
+        source: where the inputs of rows come from.
+        rows: (N,) the training rows of the source.
+        labels: (N,) their classes, 0..C-1.
+        validate: the metrics of a model on validation rows; None: the last epoch is chosen.
+        device: where it is computed.
+        memory: cross-batch memory.
+        lower: is the metric that selects better when it is low?
+        watch: called with every entry of the log.
+        after_epoch: called with the number of every finished epoch.
+    """
     here = ranks()
     model.to(device)
     objective.to(device)
+    if spec.epochs == 0:                                            # the untrained network
+        run.save(model_file(0), {"model": model.state_dict(), "objective": objective.state_dict()})
+        return Reached()
     optimiser = make_optimiser(spec, model, objective)
     network = model if model.cut == "none" else model.back          # behind a cut the source gives features
     done = Reached()
@@ -101,7 +136,8 @@ def fit(
     epochs = spec.epochs or 0
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)                # (N,)
-    saved = time.monotonic()
+    saved = began_at = time.monotonic()
+    before = done.seconds
 
     def forward(x: Tensor, mix: Mix | None) -> Embedded:
         with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
@@ -111,19 +147,19 @@ def fit(
         nonlocal saved
         if time.monotonic() - saved < CHECKPOINT_SECONDS:
             return
+        done.seconds = before + time.monotonic() - began_at
         run.save("checkpoint.pt", {
             "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
             "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
             "memory": memory.state_dict() if memory is not None else None,
         })  # fmt: skip
+        run.keep_models(done.best_epoch)
         saved = time.monotonic()
 
     def save_model() -> None:
-        run.save("model.pt", {"model": model.state_dict(), "objective": objective.state_dict()})
+        run.save(model_file(done.best_epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
 
     with run.log(log_size) as log:
-        if done.step == 0:
-            save_model()                                            # epochs=0: the untrained network
         # a sampler that plans from the latest embeddings cannot be asked ahead
         ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
         batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead)
@@ -201,13 +237,15 @@ def fit(
                     save_model()
             elif done.epoch % spec.eval_every == 0 or last:
                 entry["validation"] = validate(model)
-                score = entry["validation"].get(spec.select, math.nan)
+                score = entry["validation"][spec.select] * (-1 if lower else 1)
                 if score > done.best or not done.validation:
                     done.best, done.best_epoch, done.validation = score, done.epoch, entry["validation"]
                     save_model()
+            after_epoch(done.epoch)
             log.write(**entry)
             watch(entry)
             checkpoint()
+    done.seconds = before + time.monotonic() - began_at
     return done
 
 

@@ -22,6 +22,11 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.op
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
         known = ", ".join(g["name"] for g in groups)
         raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
+    if not groups:
+        raise NearkinError(
+            "there is nothing to train: the network is frozen up to its end (model.cut=all, model.head=none) and the "
+            "loss has no parameters; take a head, or train.epochs=0 for the untrained network"
+        )
     base_lr = spec.lr or 0.0
     settings = []
     for group in groups:

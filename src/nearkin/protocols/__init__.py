@@ -2,7 +2,7 @@
 
 from nearkin.protocols.base import SplitProtocol
 from nearkin.protocols.halves import FixedVal, Standard
-from nearkin.protocols.split import LockedTest, Split
+from nearkin.protocols.split import Split, TestRows
 from nearkin.protocols.within import Within
 
-__all__ = ["FixedVal", "LockedTest", "Split", "SplitProtocol", "Standard", "Within"]
+__all__ = ["FixedVal", "Split", "SplitProtocol", "Standard", "TestRows", "Within"]

@@ -6,14 +6,14 @@ import numpy as np
 
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
-from nearkin.protocols.split import LockedTest, Split
+from nearkin.protocols.split import Split, TestRows
 
 
 class SplitProtocol:
     """Turns a `Table` into a `Split` of index lists: who trains, who validates, who is tested.
 
-    Train, validation and test classes are disjoint (but for `within`, which says so). Test labels open once a run is
-    stored as final: nothing that chooses a model can see them. A protocol of your own defines `rule` and
+    Train, validation and test classes are disjoint (but for `within`, which says so). A split holds rows, no
+    labels: those of the test rows are read once a run is stored as final. A protocol of your own defines `rule` and
     `validation(table, trainval)`.
 
     Parameters:
@@ -33,7 +33,7 @@ class SplitProtocol:
         train, val = self.validation(table, trainval)
         if len(train) == 0 or len(query) == 0:
             raise NearkinError(f"protocol {self.name} leaves {len(train)} training and {len(query)} test images")
-        return Split(train, val, LockedTest(query, gallery, table.labels))
+        return Split(train, val, TestRows(query, gallery))
 
     def halves(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Rows to learn from, test rows and gallery rows: the official division, else half of the classes."""

@@ -1,50 +1,43 @@
-"""`Split`: index lists of who trains, who validates and who is tested, and the lock on the test labels."""
+"""`Split`: index lists of who trains, who validates and who is tested."""
 
 import hashlib
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from nearkin.data.table import Table
-from nearkin.errors import NearkinError
 
 
-class Final(Protocol):
-    """What can say whether its choice of epoch is final: a run."""
+@dataclass(frozen=True)
+class TestRows:
+    """The test rows: who asks and who is asked. Their labels are not here; a final run's test reads them anew."""
 
-    @property
-    def final(self) -> bool:
-        """Can the choice of epoch no longer change?"""
+    query: np.ndarray                                   # (Q,) rows of the table
+    gallery: np.ndarray | None = None                   # (G,) rows, or None: the queries search each other
 
-
-class LockedTest:
-    """The test images, whose labels stay shut until a run is final."""
-
-    def __init__(self, query: np.ndarray, gallery: np.ndarray | None, labels: np.ndarray):
-        self.query = query                              # (Q,) rows of the table
-        self.gallery = gallery                          # (G,) rows, or None: the queries search each other
-        self._labels = labels
+    __test__ = False                                    # pytest: this is no test
 
     @property
     def images(self) -> np.ndarray:
         """All test rows: the queries, then the gallery where there is one."""
         return self.query if self.gallery is None else np.concatenate([self.query, self.gallery])
 
-    def open(self, run: Final) -> np.ndarray:
-        """Labels of `images`, for a run whose choice of epoch can no longer change."""
-        if not run.final:
-            raise NearkinError("the test labels are locked until the run is final: nothing may be chosen with them")
-        return self._labels[self.images]
+    @property
+    def roles(self) -> np.ndarray:
+        """The role of each of `images`: query, gallery, or both."""
+        if self.gallery is None:
+            return np.full(len(self.query), "both", "<U7")
+        return np.repeat(np.array(["query", "gallery"]), [len(self.query), len(self.gallery)])
 
 
 @dataclass(frozen=True)
 class Split:
-    """Index lists into a table: training, validation and test rows."""
+    """Index lists into a table: training, validation and test rows. Plain values, with no labels in them."""
 
     train: np.ndarray                                   # rows of the table
     val: np.ndarray                                     # rows; may be empty: then nothing is selected
-    test: LockedTest
+    test: TestRows
 
     def hash(self) -> str:
         """The name of this division: 12 hex digits."""
@@ -61,3 +54,16 @@ class Split:
 
         sides = [side("train", self.train), side("validation", self.val), side("test", self.test.images)]
         return f"{', '.join(sides)}; split {self.hash()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it, with its hash."""
+        gallery = None if self.test.gallery is None else self.test.gallery.tolist()
+        return {"hash": self.hash(), "train": self.train.tolist(), "val": self.val.tolist(),
+                "query": self.test.query.tolist(), "gallery": gallery}  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> "Split":
+        """What `to_dict` gave."""
+        train, val, query = (np.array(told[side], np.int64) for side in ("train", "val", "query"))
+        gallery = None if told["gallery"] is None else np.array(told["gallery"], np.int64)
+        return cls(train, val, TestRows(query, gallery))

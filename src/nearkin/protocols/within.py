@@ -7,7 +7,7 @@ import numpy as np
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.protocols.base import SplitProtocol
-from nearkin.protocols.split import LockedTest, Split
+from nearkin.protocols.split import Split, TestRows
 from nearkin.registry import PROTOCOLS
 
 
@@ -39,10 +39,15 @@ class Within(SplitProtocol):
             val = test = 0
             if len(rows) >= 6:  # two images on each side: one is the other's only kin
                 val, test = (max(2, round(share * len(rows))) for share in (self.val_share, self.test_share))
+            if val + test >= len(rows):
+                raise NearkinError(
+                    f"protocol.val_share={self.val_share}, test_share={self.test_share} leave no image of class "
+                    f"{table.classes[label]!r} to train on: {val} and {test} of its {len(rows)}; lower them"
+                )
             sides["val"].append(rows[:val])
             sides["test"].append(rows[val : val + test])
             sides["train"].append(rows[val + test :])
         train, val_rows, test_rows = (np.sort(np.concatenate(s)) for s in sides.values())
         if len(test_rows) == 0:
             raise NearkinError("protocol=within needs at least one class of 6 images or more")
-        return Split(train, val_rows, LockedTest(test_rows, None, table.labels))
+        return Split(train, val_rows, TestRows(test_rows))

@@ -1,10 +1,5 @@
-"""One run, from its spec to its stored result: data, split, model, training, then the test, once.
+"""`nearkin.train`: one run, from its spec to a final model; then its test, a second act."""
 
-    run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
-    run.result["test"]["recall@1"]
-"""
-
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,22 +9,26 @@ import numpy as np
 import torch
 
 from nearkin.config.spec import RunSpec, make_spec
-from nearkin.engine.batches import seed_of
+from nearkin.engine.batches import Source, seed_of
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
-from nearkin.engine.loop import fit
+from nearkin.engine.loop import Reached, fit, model_file
 from nearkin.engine.precision import bf16_trap
 from nearkin.errors import NearkinError
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.memory import Memory
+from nearkin.methods.base import Method
 from nearkin.models import Model, build_model
+from nearkin.numerics import unit
+from nearkin.registry import METRICS
 from nearkin.runs import events
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
 from nearkin.runs.store import Run, Store
-from nearkin.runs.test import test
+from nearkin.runs.test import measure
+from nearkin.storage import atomic
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
 
@@ -38,11 +37,12 @@ def train(
     spec: RunSpec | Mapping[str, Any] | None = None,
     *,
     runs: Path | str = "runs",
+    test: bool = True,
     watch: Watch = lambda entry: None,
     tensorboard: bool = False,
     **words: Any,
 ) -> Run:
-    """Train, select on validation classes, test once, store.
+    """Train, select on validation classes, store the final model; then test it, once.
 
     A finished run is returned as it is; an interrupted one goes on where its last checkpoint was. The caller's random
     state and torch's settings are afterwards what they were.
@@ -50,23 +50,40 @@ def train(
     Parameters:
         spec: words or a tree, as on the command line or in YAML; or a `RunSpec`.
         runs: the folder of the stored runs.
+        test: test the final model; `nearkin.test` does it later.
         watch: called with every entry of the log.
         tensorboard: write TensorBoard events too.
         words: further settings, over those of `spec`: `train(spec, seed=1)`.
+
+    Example:
+        run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
+        run.result["test"]["recall@1"]
     """
     prepared = prepare(make_spec(spec, words))
+    test = test and prepared.spec.purpose == "final"
     with joined(pick_device(prepared.spec.train.device)) as device, untouched():
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
-        run = Store(runs).run(prepared.hash, writes=here.first)
-        if here.share(lambda: run.done):
+        store = Store(runs)
+        run = store.run(prepared.hash, writes=here.first)
+        run.check(prepared.spec)
+        if here.share(lambda: run.tested if test else run.final):
             return run
         with run.lock():
             if tensorboard and here.first:
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
-            _train(run, prepared, watch if here.first else lambda entry: None, device)
+            if not here.share(lambda: is_final(run)):
+                _fit(run, prepared, watch if here.first else lambda entry: None, device)
+            del prepared                                            # the test reads its own
+            if test:
+                measure(store, run, device=device)
         here.wait()
     return run
+
+
+def is_final(run: Run) -> bool:
+    """Is its final model stored, with all that a test writes down? Runs of schema 1 lack the last."""
+    return run.final and "train" in run.read_json("final.json")
 
 
 @contextmanager
@@ -82,48 +99,95 @@ def untouched() -> Iterator[None]:
             torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
 
 
-def _train(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> None:
-    spec, split, table, here = prepared.spec, prepared.split, prepared.table, ranks()
-    began = time.time()
+def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> None:
+    """Train and store a final model. No label of a test row is known here."""
+    spec, split, here = prepared.spec, prepared.split, ranks()
     if spec.train.amp and device.type == "cpu" and (trap := bf16_trap()):
         raise NearkinError(f"train.amp=true: {trap}")
-    run.start(spec, processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     torch.manual_seed(seed_of(spec.train.seed, 0, 3))
     model = build_model(**spec.model.model_dump(exclude={"views"}))
-    classes, labels = np.unique(table.labels[split.train], return_inverse=True)
-    objective = make_objective(spec, model, num_classes=len(classes))
+    objective = make_objective(spec, model, num_classes=int(prepared.labels.max()) + 1)
     memory = None
     if spec.memory.size:
         objective.check_memory()
         memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
     if here.world > 1 and objective.mixes:
         raise NearkinError("mixup mixes images of different processes: train it with one")
+    run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))
     synchronise(model)
+    done = _loop(run, prepared, model, objective, source, memory, watch, device)
+    run.promote(model_file(done.best_epoch))
+    here.wait()
+    load_model(model, run)
+    z_train, z_val = (embed(model, source, rows, device) for rows in (split.train, split.val))
+    if here.first:
+        with atomic(run.path / "validation.npz") as scratch:
+            np.savez(scratch / "validation.npz", embeddings=z_val.numpy(), labels=prepared.val_labels, rows=split.val)
+        run.write_json("final.json", {
+            "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
+            "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
+            "validation": done.validation or _measured(z_val, prepared.val_labels, spec.train.select),
+            "train": space(z_train, prepared.labels),
+            "seconds": round(done.seconds, 1), **prepared.about,
+        })  # fmt: skip
+        run.keep_models(None)
+        (run.path / "checkpoint.pt").unlink(missing_ok=True)
+
+
+def _loop(
+    run: Run, prepared: Prepared, model: Model, objective: Method, source: Source, memory: Memory | None, watch: Watch,
+    device: torch.device,
+) -> Reached:  # fmt: skip
+    spec, split, here = prepared.spec, prepared.split, ranks()
 
     def validate(model: Model) -> dict[str, float]:
         z = embed(model, source, split.val, device)
         metrics = ["recall@1", spec.train.select]
-        return here.share(lambda: evaluate(z, table.labels[split.val], k=(1,), metrics=metrics).metrics)
+        return here.share(lambda: evaluate(z, prepared.val_labels, k=(1,), metrics=metrics).metrics)
 
-    if not here.share(lambda: run.final):
-        assert spec.sampler is not None                 # resolved
-        sampler = spec.sampler.cls(labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
-        if sampler.needs_bank and not here.share(lambda: run.begun):
-            sampler.reserve(model.dim)
-            sampler.fill(embed(model, source, split.train, device, title="Filling the sampler's bank"))
-        done = fit(
-            run, spec.train, model, objective, sampler, source, split.train, labels,
-            validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch,
-        )  # fmt: skip
-        run.write_json("final.json", {
-            "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
-            "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
-            "validation": done.validation, "seconds": round(time.time() - began, 1),
-        })  # fmt: skip
-    load_model(model, run)
-    trained = embed(model, source, split.train, device)
-    tested = embed(model, source, split.test.images, device)
+    def keep_test_embeddings(epoch: int) -> None:
+        z = unit(embed(model, source, split.test.images, device)).half().numpy()
+        file = run.path / "curve" / f"epoch-{epoch:04d}.npy"
+        if here.first:
+            with atomic(file) as scratch:
+                np.save(scratch / file.name, z)
+
+    assert spec.sampler is not None                                 # resolved
+    sampler = spec.sampler.cls(prepared.labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
     if here.first:
-        test(run, prepared, tested, evaluate(trained, labels, metrics=SPACE).metrics)
-        (run.path / "checkpoint.pt").unlink(missing_ok=True)
+        _adopt(run)
+    if sampler.needs_bank and not here.share(lambda: run.begun):
+        sampler.reserve(model.dim)
+        sampler.fill(embed(model, source, split.train, device, title="Filling the sampler's bank"))
+    return fit(
+        run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
+        validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch,
+        lower=METRICS[spec.train.select.partition("@")[0]].better == "low",
+        **({"after_epoch": keep_test_embeddings} if spec.train.curve else {}),
+    )  # fmt: skip
+
+
+def _measured(z: torch.Tensor, labels: np.ndarray, select: str) -> dict[str, float]:
+    """Validation metrics of a model that nothing chose: the untrained one."""
+    return evaluate(z, labels, k=(1,), metrics=["recall@1", select]).metrics if len(z) else {}
+
+
+def _adopt(run: Run) -> None:
+    """A run that an older nearkin began keeps its best weights as model.pt: give them the name of their epoch."""
+    state = run.load("checkpoint.pt")
+    if state is not None and (run.path / "model.pt").exists():
+        best = run.path / model_file(state["progress"]["best_epoch"])
+        if not best.exists():
+            (run.path / "model.pt").rename(best)
+
+
+def space(z: torch.Tensor, labels: np.ndarray) -> dict[str, float | None]:
+    """Spectrum and densities of the training embeddings; None where they are undefined (ρ of two dimensions)."""
+    found: dict[str, float | None] = {}
+    for name in SPACE:
+        try:
+            found |= evaluate(z, labels, metrics=[name]).metrics
+        except NearkinError:
+            found[name] = None
+    return found

@@ -1,63 +1,125 @@
-"""All that is decided before the first step of a run: data, split, pixels, objective."""
+"""All that is decided before the first step of a run, and all that training may know.
+
+Labels, paths, columns and class names of test rows are not in it: `runs/test.py` reads them from the data, once the run
+is stored as final.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from nearkin.config.spec import DataSpec, RunSpec
 from nearkin.data import Decoded, PixelSource, Table, load_table
+from nearkin.data import transforms as transforms_module
 from nearkin.data.cache import data_hash, decoded
+from nearkin.engine import loop
 from nearkin.engine.batches import Source
 from nearkin.engine.objective import build_objective
+from nearkin.errors import NearkinError, choices
+from nearkin.evaluation.metrics.base import parse
 from nearkin.methods.base import Method
 from nearkin.models import Model
 from nearkin.models.cut import FeatureSource
 from nearkin.protocols import Split
-from nearkin.registry import hyperparameters
+from nearkin.registry import METRICS, hyperparameters
 from nearkin.runs.defaults import fit_batch, resolve
 
 
-@dataclass
+@dataclass(frozen=True)
+class Data:
+    """A data set as it was read: everything, test labels included."""
+
+    table: Table                    # without unreadable images
+    images: Table | Decoded         # its pixels
+    hash: str
+    skipped: list[tuple[str, str]]  # path, reason
+
+
+@dataclass(frozen=True)
 class Prepared:
-    """All that is decided before the first step."""
+    """What training is given: the resolved spec, rows, labels of training and validation rows, pixels."""
 
     spec: RunSpec
-    table: Table
-    split: Split
-    pixels: PixelSource
+    split: Split                    # rows alone
+    labels: np.ndarray              # (N,) of the training rows, 0..C-1
+    val_labels: np.ndarray          # (V,) of the validation rows
+    pixels: PixelSource             # of all rows
     data_hash: str
-    skipped: list[tuple[str, str]]
+    about: dict[str, Any]           # how many images and classes, for people
 
     @property
     def hash(self) -> str:
         """The name of the run."""
-        return self.spec.hash(self.data_hash, self.split.hash())
+        versions = {"loop": loop.VERSION, "transforms": transforms_module.VERSION}
+        return self.spec.hash(self.data_hash, self.split.hash(), **versions)
 
 
-def prepare(spec: RunSpec, known: dict[str, Any] | None = None) -> Prepared:
-    """Fill open settings, read the data, split them. `known` remembers tables from call to call, for studies."""
+def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
+    """Fill open settings, read the data, split them. `known` remembers data from call to call, for studies."""
     asked, spec = spec, resolve(spec)
-    data = spec.data
+    data = read_data(spec.data, known)
+    split = make_split(spec, data.table)
+    train = data.table.labels[split.train]
+    spec = check(fit_batch(asked, spec, train), split)
+    return Prepared(
+        spec=spec,
+        split=split,
+        labels=np.unique(train, return_inverse=True)[1],
+        val_labels=data.table.labels[split.val].copy(),
+        pixels=pixels_of(spec, data),
+        data_hash=data.hash,
+        about={"split": split.describe(data.table), "skipped_images": len(data.skipped)},
+    )
+
+
+def read_data(data: DataSpec, known: dict[str, Data] | None = None) -> Data:
+    """The data of a spec, decoded at its size."""
     key = repr(data)
-    known = {} if known is None else known
-    if key not in known:
-        known[key] = _load(data)
-    table, images, fingerprint, skipped = known[key]
-    split = spec.protocol.cls(**spec.protocol.params).split(table)
-    pixels = PixelSource(images, size=data.size or 0, crop=data.crop or 0, augment=table.augment)
-    spec = fit_batch(asked, spec, table.labels[split.train])
-    return Prepared(spec, table, split, pixels, fingerprint, skipped)
-
-
-def _load(data: DataSpec) -> tuple[Table, Table | Decoded, str, list[tuple[str, str]]]:
-    """The table without unreadable images, its pixels, its hash, what was skipped."""
+    if known is not None and key in known:
+        return known[key]
     drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    table = load_table(data.name, data.root, **data.params, **drawn)
-    if table.images is not None:
-        return table, table, data_hash(table), []
-    images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
-    if images.skipped:
-        table = table.take(images.kept)
-    return table, images, data_hash(table), images.skipped
+    table = load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    images: Table | Decoded = table
+    skipped: list[tuple[str, str]] = []
+    if table.images is None:
+        images = decoded(table, resize=data.resize or 0, on_error=data.on_error)
+        skipped = images.skipped
+        table = table.take(images.kept) if skipped else table
+    found = Data(table, images, data_hash(table), skipped)
+    if known is not None:
+        known[key] = found
+    return found
+
+
+def make_split(spec: RunSpec, table: Table) -> Split:
+    """The rows of a table, divided by the protocol of a spec."""
+    return spec.protocol.cls(**spec.protocol.params).split(table)
+
+
+def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
+    """Pixels by row, and nothing else: no path comes along."""
+    images = data.images
+    if isinstance(images, Decoded):
+        images = Decoded(images.pixels, images.shapes, np.arange(len(images)))
+    return PixelSource(images, size=spec.data.size or 0, crop=spec.data.crop or 0, augment=data.table.augment)
+
+
+def check(spec: RunSpec, split: Split) -> RunSpec:
+    """What can be known before training is checked before training."""
+    select = spec.train.select
+    name, at, _ = select.partition("@")
+    metric = METRICS[name]
+    if metric.takes_k and not at:
+        raise NearkinError(f"train.select={select}: which k? For example train.select={name}@1")
+    parse(select)
+    if metric.better is None:
+        known = [n for n in METRICS.names() if METRICS[n].better is not None]
+        raise NearkinError(f"train.select={select}: neither high nor low is better; {choices(select, known)}")
+    k = int(select.partition("@")[2] or 1)
+    if len(split.val) and k >= len(split.val):
+        raise NearkinError(f"train.select={select}: k={k}, but there are {len(split.val)} validation images")
+    return spec
 
 
 def make_source(prepared: Prepared, model: Model) -> Source:
@@ -66,7 +128,7 @@ def make_source(prepared: Prepared, model: Model) -> Source:
         return prepared.pixels
     return FeatureSource(
         prepared.pixels, model, data_hash=prepared.data_hash, views=prepared.spec.model.views,
-        flip=prepared.table.augment.flip, augmented=prepared.split.train,
+        flip=prepared.pixels.augment.flip, augmented=prepared.split.train,
     )  # fmt: skip
 
 

@@ -1,24 +1,33 @@
 """The store: one directory per run, named by the hash of its spec.
 
-    runs/<hash>/  spec.yaml          the resolved spec, data and split hashes
-                  environment.json   versions, commit, CPU, threads, processes
+    runs/<hash>/  spec.yaml          schema, the whole resolved spec, data and split hashes
+                  split.json         the rows that train, validate and test
+                  environment.json   versions, commit, CPU, threads of every session that worked on it
                   log.jsonl          one line per step, one per epoch
-                  checkpoint.pt      where to go on (gone when the run is done)
+                  checkpoint.pt      where to go on, and model-<epoch>.pt, the best weights so far (gone when final)
                   model.pt           the chosen weights of model and objective
-                  final.json         which epoch was chosen, by which rule: after it the test labels open
-                  embeddings.npz     test embeddings, labels, rows of the table
+                  validation.npz     raw embeddings, labels and rows of the validation images
+                  curve/             test embeddings of every epoch, without labels (train.curve=true)
+                  final.json         which epoch was chosen, by which rule: after it the run can be tested
+                  embeddings.npz     raw embeddings, rows and roles of the test images
+                  test.parquet       row, path, class and role of every test image
                   per_query.parquet  every metric for every query
-                  result.json        the result; a run with it is done
+                  curve.json         test metrics of every epoch (train.curve=true)
+                  result.json        the result; a run with it is tested
+                  tests.json         what further tests found
+                  error.txt          why a worker of a study failed on it
+    runs/openings.jsonl              one line for every time that the labels of a test split were opened
 
-Every file but the log is written whole or not at all. Each directory has one lock: two processes cannot train the
-same run.
+Every file but the logs is written whole or not at all. Each directory has one lock: two processes cannot train the same
+run. Reading a run never imports code that its spec names; `Run.spec` does, and is for those who want to build it.
 """
 
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,11 +39,14 @@ from filelock import FileLock, Timeout
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.runs.environment import environment
+from nearkin.runs.log import Log, read_log
 from nearkin.storage import atomic
+
+SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
 
 
 class Run:
-    """One run in its directory: its spec, its states, its log, its result.
+    """One run in its directory: its spec, its states, its log, its results.
 
     Parameters:
         path: the directory; it need not exist yet.
@@ -44,18 +56,48 @@ class Run:
         run.result["test"]["recall@1"]
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path | str):
         self.path = Path(path)
+
+    # -- what it is ----------------------------------------------------------------------------------------
 
     @property
     def hash(self) -> str:
         """Its name: the hash of its spec, its data and its split."""
         return self.path.name
 
+    def head(self) -> dict[str, Any]:
+        """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`."""
+        try:
+            told = yaml.safe_load((self.path / "spec.yaml").read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            reason = f"spec.yaml cannot be read ({type(error).__name__})"
+            raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
+        if not isinstance(told, dict) or not isinstance(told.get("spec"), dict):
+            raise NearkinError(f"run {self.hash} is damaged: spec.yaml holds no spec")
+        schema = told.setdefault("schema", 1)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise NearkinError(
+                f"run {self.hash} was stored by a newer nearkin (schema {schema}; this one reads up to {SCHEMA})"
+            )
+        return told
+
     @property
-    def done(self) -> bool:
-        """Is its result stored?"""
-        return (self.path / "result.json").exists()
+    def stored(self) -> dict[str, Any]:
+        """The stored spec as plain values; nothing that it names is imported."""
+        return self.head()["spec"]
+
+    @property
+    def spec(self) -> RunSpec:
+        """The resolved spec that it was trained with; imports what it names."""
+        return make_spec(self.stored)
+
+    @property
+    def purpose(self) -> str:
+        """`final`, or `trial`: a run that chooses settings and is never tested."""
+        return self.stored.get("purpose", "final")
+
+    # -- how far it is -------------------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
@@ -64,33 +106,84 @@ class Run:
 
     @property
     def final(self) -> bool:
-        """Is the choice of the epoch made? Only then do the test labels open."""
+        """Is the choice of the epoch stored? Only then do the test labels open."""
         return (self.path / "final.json").exists()
 
     @property
-    def spec(self) -> RunSpec:
-        """The resolved spec that it was trained with."""
-        return make_spec(self._head()["spec"])
+    def tested(self) -> bool:
+        """Is its result stored?"""
+        return (self.path / "result.json").exists()
+
+    @property
+    def done(self) -> bool:
+        """Is there nothing left to do? A trial is done when it is final, any other run when it is tested."""
+        return self.tested or (self.final and self.purpose == "trial")
+
+    # -- what it found -------------------------------------------------------------------------------------
 
     @property
     def result(self) -> dict[str, Any]:
         """What result.json holds: metrics of validation and test, the chosen epoch, the rule."""
         return self.read_json("result.json")
 
-    def _head(self) -> dict[str, Any]:
-        return yaml.safe_load((self.path / "spec.yaml").read_text())
+    def metrics(self, distance: str = "cosine") -> dict[str, float]:
+        """All test metrics found so far under a distance, by the first test and by further ones."""
+        further = self.read_json("tests.json") if (self.path / "tests.json").exists() else {}
+        first = self.result["test"] if self.tested and distance == "cosine" else {}
+        return first | further.get(distance, {}).get("metrics", {})
 
-    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
-        """What the run is, written before its first step."""
-        with atomic(self.path / "spec.yaml") as scratch:
-            (scratch / "spec.yaml").write_text(yaml.safe_dump({"spec": spec.tree(), **hashes}, sort_keys=False))
-        self.write_json("environment.json", environment() | {"processes": processes})
+    def log_lines(self) -> list[dict[str, Any]]:
+        """All entries of the log, oldest first."""
+        return read_log(self.path / "log.jsonl")
+
+    def curve(self) -> list[dict[str, Any]]:
+        """Learning curves, one row per epoch: epoch, the mean loss, validation.* and, once tested, test.* metrics."""
+        rows: dict[int, dict[str, Any]] = {}
+        losses: dict[int, list[float]] = {}
+        for line in self.log_lines():
+            if "step" in line:
+                losses.setdefault(line["epoch"], []).append(line["loss"])
+            elif "epoch_end" in line:
+                epoch = line["epoch_end"]
+                mean = sum(losses[epoch]) / len(losses[epoch]) if epoch in losses else None
+                validation = {f"validation.{k}": v for k, v in line.get("validation", {}).items()}
+                rows[epoch] = {"epoch": epoch, "loss": mean, "lr": line.get("lr"), **validation}
+        if (self.path / "curve.json").exists():
+            for point in self.read_json("curve.json")["epochs"]:
+                row = rows.setdefault(point["epoch"], {"epoch": point["epoch"]})
+                row |= {f"test.{k}": v for k, v in point["metrics"].items()}
+        return [rows[epoch] for epoch in sorted(rows)]
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def start(self, spec: RunSpec, *, split: Mapping[str, Any], processes: int = 1, **hashes: str) -> None:
+        """Write what the run is before its first step, and a session of work on it."""
+        if not (self.path / "spec.yaml").exists():
+            told = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
+            with atomic(self.path / "spec.yaml") as scratch:
+                (scratch / "spec.yaml").write_text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+            self.write_json("split.json", split)
+        before = self.read_json("environment.json") if (self.path / "environment.json").exists() else {}
+        sessions = before.get("sessions", [{k: v for k, v in before.items() if k != "sessions"}] if before else [])
+        now = environment() | {"processes": processes, "began": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        self.write_json("environment.json", now | {"sessions": [*sessions, now]})
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a stored run whose spec is not the one asked for, although the hash is."""
+        if (self.path / "spec.yaml").exists() and (found := spec.differences(self.stored)):
+            raise NearkinError(
+                f"run {self.hash} is not what is asked for: {'; '.join(found[:3])}. A default has changed since: name "
+                f"the old value to see the stored run, or remove it (nearkin runs rm {self.hash})"
+            )
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of its directory."""
-        return json.loads((self.path / name).read_text())
+        try:
+            return json.loads((self.path / name).read_text())
+        except (OSError, ValueError) as error:
+            raise NearkinError(f"run {self.hash} is damaged: {name} cannot be read ({type(error).__name__})") from error
 
-    def write_json(self, name: str, content: dict[str, Any]) -> None:
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
         with atomic(self.path / name) as scratch:
             (scratch / name).write_text(json.dumps(content, indent=1) + "\n")
@@ -116,9 +209,20 @@ class Run:
                 f"`nearkin runs rm {self.hash}` and train again"
             ) from error
 
+    def promote(self, name: str) -> None:
+        """Make the weights of one epoch the chosen ones, `model.pt`; the file itself stays until the run is final."""
+        with atomic(self.path / "model.pt") as scratch:
+            shutil.copyfile(self.path / name, scratch / "model.pt")
+
+    def keep_models(self, epoch: int | None = None) -> None:
+        """Remove the weights of all epochs but one; None: of all."""
+        for file in self.path.glob("model-*.pt"):
+            if file.name != f"model-{epoch}.pt":
+                file.unlink(missing_ok=True)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Held while training; freed by the system when the process dies, however it dies."""
+        """Held while training or testing; freed by the system when the process dies, however it dies."""
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / "lock"
         lock = FileLock(file)
@@ -133,10 +237,8 @@ class Run:
         finally:
             lock.release()
 
-    # -- the log -------------------------------------------------------------------------------------------
-
     @contextmanager
-    def log(self, size: int) -> Iterator["Log"]:
+    def log(self, size: int) -> Iterator[Log]:
         """The log, cut back to the `size` that the checkpoint knows of."""
         path = self.path / "log.jsonl"
         path.touch()
@@ -144,51 +246,35 @@ class Run:
         with open(path, "a") as file:
             yield Log(file)
 
-    def log_lines(self) -> list[dict[str, Any]]:
-        """All entries of the log, oldest first."""
-        path = self.path / "log.jsonl"
-        if not path.exists():
-            return []
-        whole = [line for line in path.read_text().splitlines() if line.endswith("}")]  # a kill may cut the last
-        return [json.loads(line) for line in whole]
-
 
 class ReadOnlyRun(Run):
     """A run that another process writes: reads as usual, writes nothing."""
 
-    def start(self, spec: RunSpec, *, processes: int = 1, **hashes: str) -> None:
-        pass
+    def start(self, spec: RunSpec, *, split: Mapping[str, Any], processes: int = 1, **hashes: str) -> None:
+        """Nothing."""
 
-    def write_json(self, name: str, content: dict[str, Any]) -> None:
-        pass
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Nothing."""
 
     def save(self, name: str, state: dict[str, Any]) -> None:
-        pass
+        """Nothing."""
+
+    def promote(self, name: str) -> None:
+        """Nothing."""
+
+    def keep_models(self, epoch: int | None = None) -> None:
+        """Nothing."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
+        """No lock: the process that writes has it."""
         yield
 
     @contextmanager
-    def log(self, size: int) -> Iterator["Log"]:
+    def log(self, size: int) -> Iterator[Log]:
+        """A log that nobody reads."""
         with open(os.devnull, "w") as file:
             yield Log(file)
-
-
-class Log:
-    """The open log of a run: one JSON object per line."""
-
-    def __init__(self, file: Any):
-        self._file = file
-
-    def write(self, **entry: Any) -> None:
-        """Add a line."""
-        self._file.write(json.dumps(entry) + "\n")
-
-    def size(self) -> int:
-        """Bytes on disk so far; part of a checkpoint."""
-        self._file.flush()
-        return self._file.tell()
 
 
 class Store:
@@ -210,7 +296,7 @@ class Store:
         return (Run if writes else ReadOnlyRun)(self.root / run_hash)
 
     def runs(self) -> list[Run]:
-        """All runs, oldest first."""
+        """All runs, oldest first, damaged ones included."""
         if not self.root.is_dir():
             return []
         found = [Run(p) for p in self.root.iterdir() if (p / "spec.yaml").exists()]
@@ -218,9 +304,9 @@ class Store:
 
     def find(self, name: str) -> Run:
         """A run by its path, its hash or the beginning of its hash."""
-        if (Path(name) / "spec.yaml").exists():
+        if name and (Path(name) / "spec.yaml").exists():
             return Run(Path(name))
-        matches = [run for run in self.runs() if run.hash.startswith(name)]
+        matches = [run for run in self.runs() if run.hash.startswith(name)] if name else []
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -232,3 +318,18 @@ class Store:
         """Delete a run, unless a process is training it."""
         with run.lock():
             shutil.rmtree(run.path)
+
+    def opened(self, run: Run, metrics: list[str]) -> None:
+        """Note that the labels of a run's test split were opened."""
+        head = run.head()
+        line = {"split": head["split_hash"], "data": head["data_hash"], "run": run.hash, "metrics": metrics,
+                "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}  # fmt: skip
+        with open(self.root / "openings.jsonl", "a") as file:       # one small append: whole, whoever else writes
+            file.write(json.dumps(line) + "\n")
+
+    def openings(self) -> dict[str, int]:
+        """How often each test split was opened: split hash -> number."""
+        counts: dict[str, int] = {}
+        for line in read_log(self.root / "openings.jsonl"):
+            counts[line["split"]] = counts.get(line["split"], 0) + 1
+        return counts

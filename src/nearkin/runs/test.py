@@ -1,49 +1,238 @@
-"""The test of a final run: labels opened once, metrics of every query stored."""
+"""`nearkin.test`: the test of a final run, a second act.
 
+The labels of the test rows are read from the data, for a run that is stored as final, and only here. Embeddings are
+stored, so that a test with other metrics takes seconds and trains nothing.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from nearkin.engine.device import pick_device
+from nearkin.engine.distributed import ranks
+from nearkin.engine.embed import embed
+from nearkin.errors import NearkinError
+from nearkin.evaluation import retrieval
+from nearkin.evaluation.metrics.base import parse
 from nearkin.evaluation.per_query import write_per_query
 from nearkin.evaluation.retrieval import Evaluation, evaluate
-from nearkin.numerics import unit
-from nearkin.runs.prepare import Prepared
-from nearkin.runs.store import Run
+from nearkin.protocols import Split
+from nearkin.runs.defaults import resolve
+from nearkin.runs.embed import load_model, rebuild
+from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
+from nearkin.runs.store import Run, Store
 from nearkin.storage import atomic
 
 
-def test(run: Run, prepared: Prepared, z: torch.Tensor, space: dict[str, float]) -> None:
-    """Open the test labels of a final run, measure, store."""
-    split = prepared.split
-    labels = split.test.open(run)
-    if split.test.gallery is None:
-        evaluation = evaluate(z, labels)
-    else:
-        q = len(split.test.query)
-        evaluation = evaluate(z[:q], labels[:q], gallery=(z[q:], labels[q:]))
+@dataclass(frozen=True)
+class TestSet:
+    """The test images of a run as its model embeds them."""
+
+    z: torch.Tensor                     # (N, D) raw; of a run of schema 1 unit vectors
+    labels: np.ndarray                  # (N,) class names
+    roles: np.ndarray                   # (N,) query, gallery or both
+
+    __test__ = False                    # pytest: this is no test
+
+    def evaluate(self, **options: Any) -> Evaluation:
+        """The metrics of these embeddings, each image in its role."""
+        if (self.roles == "both").all():
+            return evaluate(self.z, self.labels, **options)
+        query, gallery = (np.flatnonzero(np.isin(self.roles, [role, "both"])) for role in ("query", "gallery"))
+        return evaluate(self.z, self.labels, query=query, gallery=gallery, **options)
+
+    @property
+    def available(self) -> int:
+        """Neighbours that every query has."""
+        return int((self.roles != "query").sum()) - int((self.roles == "both").any())
+
+
+def test(
+    run: str | Path | Run,
+    *,
+    metrics: Sequence[str] | None = None,
+    k: Sequence[int] | None = None,
+    distance: str = "cosine",
+    runs: Path | str = "runs",
+) -> dict[str, float]:
+    """Test a final run, or test it again with other metrics; nothing is trained.
+
+    Parameters:
+        run: a run, or its path, its hash or the beginning of its hash.
+        metrics: names as in `nearkin list metrics`, such as nmi or recall@100; None: the customary ones.
+        k: of Recall@k; None: the data set's customary ones.
+        distance: cosine, euclid (raw vectors) or snr.
+        runs: the folder of the stored runs.
+
+    Example:
+        nearkin.test("3f2a", metrics=["nmi", "ami", "f1", "map@1000"])
+    """
+    found = run if isinstance(run, Run) else Store(runs).find(str(run))
+    with found.lock():
+        return measure(Store(found.path.parent), found, metrics=metrics, k=k, distance=distance)
+
+
+test.__test__ = False  # type: ignore[attr-defined]
+
+
+def measure(
+    store: Store,
+    run: Run,
+    *,
+    metrics: Sequence[str] | None = None,
+    k: Sequence[int] | None = None,
+    distance: str = "cosine",
+    device: torch.device | None = None,
+) -> dict[str, float]:
+    """The same for a run whose lock is held, by all processes of a job. What is stored is not computed again."""
+    check_final(run)
+    tested = _stored(run) if _holds_embeddings(run) else _embedded(run, device or pick_device(run.spec.train.device))
+    if not ranks().first:
+        return {}
+    customary = _customary(run, tested)
+    wanted = [m.key for name in metrics or retrieval.DEFAULT for m in parse(name, customary if k is None else k)]
+    if not run.tested:
+        store.opened(run, ["the customary ones"])
+        _store_first(run, tested, tested.evaluate(k=customary))
+    missing = [key for key in wanted if key not in _known(run, distance)]
+    if missing:
+        store.opened(run, missing)
+        _store_further(run, tested.evaluate(metrics=missing, distance=distance))
+    known = _known(run, distance)
+    return {key: known[key] for key in wanted}
+
+
+def check_final(run: Run) -> None:
+    """Refuse to open test labels for a run that is not stored as final, or that is a trial."""
+    if run.purpose == "trial":
+        raise NearkinError(f"run {run.hash} is a trial (purpose=trial): trials choose settings and are never tested")
+    if not run.final:
+        raise NearkinError(
+            f"run {run.hash} is not final: the test labels are locked until its epoch is chosen; start the same "
+            "training again to finish it"
+        )
+
+
+def _holds_embeddings(run: Run) -> bool:
+    """The list of the test images is written last; a run of schema 1 has none."""
+    return (run.path / "test.parquet").exists() or (run.head()["schema"] == 1 and run.tested)
+
+
+def _embedded(run: Run, device: torch.device) -> TestSet:
+    """Read the data again, embed the test images, and store embeddings, then who they are."""
+    spec, head, here = resolve(run.spec), run.head(), ranks()
+    data = read_data(spec.data)
+    split = make_split(spec, data.table)
+    if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):
+        raise NearkinError(
+            f"run {run.hash} was trained on data {head['data_hash']}, split {head['split_hash']}; "
+            f"{spec.data.root or spec.data.name} is data {data.hash}, split {split.hash()} here"
+        )
+    none = np.empty(0, np.int64)
+    prepared = Prepared(spec, split, none, none, pixels_of(spec, data), data.hash, {})
+    model = rebuild(spec)
+    load_model(model, run)
+    source = make_source(prepared, model.to(device))
+    z = embed(model, source, split.test.images, device, title="Embedding the test images")
+    names = np.array(data.table.classes)[data.table.labels[split.test.images]]
+    if here.first:
+        _store_test_set(run, split, z, [data.table.shown(int(row)) for row in split.test.images], names)
+    return TestSet(z, names, split.test.roles)
+
+
+def _store_test_set(run: Run, split: Split, z: torch.Tensor, paths: list[str], names: np.ndarray) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows, roles = split.test.images, split.test.roles
     with atomic(run.path / "embeddings.npz") as scratch:
-        np.savez(scratch / "embeddings.npz", embeddings=unit(z).numpy(), labels=labels, rows=split.test.images)
+        np.savez(scratch / "embeddings.npz", embeddings=z.numpy(), labels=names, rows=rows, roles=roles)
+    with atomic(run.path / "test.parquet") as scratch:
+        table = pa.table({"row": rows, "path": paths, "class": names.tolist(), "role": roles.tolist()})
+        pq.write_table(table, scratch / "test.parquet")
+
+
+def _stored(run: Run) -> TestSet:
+    """From the files of a run that was tested before."""
+    with np.load(run.path / "embeddings.npz") as held:
+        z, labels = torch.from_numpy(held["embeddings"]), held["labels"]
+        if "roles" in held:
+            return TestSet(z, labels, held["roles"])
+    roles = np.full(len(labels), "both", "<U7")                     # schema 1: the queries, then the gallery
+    if (queries := run.result["test_n"]) < len(labels):
+        roles[:queries], roles[queries:] = "query", "gallery"
+    return TestSet(z, labels, roles)
+
+
+def _customary(run: Run, tested: TestSet) -> tuple[int, ...]:
+    """The k of Recall@k that its data set is known by."""
+    ks = getattr(run.spec.data.cls, "ks", retrieval.DEFAULT_K)
+    return tuple(k for k in ks if k <= tested.available)
+
+
+def _known(run: Run, distance: str) -> dict[str, float]:
+    """Metrics that are stored and still mean what they say."""
+    found: dict[str, float] = {}
+    if run.tested and distance == "cosine" and run.result.get("evaluation", 1) == retrieval.VERSION:
+        found |= run.result["test"]
+    further = _further(run).get(distance, {})
+    return found | (further["metrics"] if further.get("evaluation") == retrieval.VERSION else {})
+
+
+def _further(run: Run) -> dict[str, Any]:
+    return run.read_json("tests.json") if (run.path / "tests.json").exists() else {}
+
+
+def _store_further(run: Run, evaluation: Evaluation) -> None:
+    """Beside what earlier tests found under the same distance and the same evaluation."""
+    further = _further(run)
+    before = further.get(evaluation.distance, {})
+    kept = before.get("metrics", {}) if before.get("evaluation") == retrieval.VERSION else {}
+    further[evaluation.distance] = {
+        "evaluation": retrieval.VERSION, "metrics": kept | evaluation.metrics, "excluded": evaluation.excluded,
+        "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }  # fmt: skip
+    run.write_json("tests.json", further)
+
+
+def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
+    """The customary test: every query's metrics, the test curve where there is one, and last the result."""
     write_per_query(evaluation, run.path / "per_query.parquet")
-    run.write_json("result.json", summary(run, prepared, evaluation, space))
-
-
-def summary(run: Run, prepared: Prepared, evaluation: Evaluation, space: dict[str, float]) -> dict[str, Any]:
-    """What result.json holds."""
     final = run.read_json("final.json")
-    return {
+    if (run.path / "curve").is_dir():
+        run.write_json("curve.json", _curve(run, tested, final["epoch"], evaluation))
+    head = run.head()
+    run.write_json("result.json", {
         "hash": run.hash,
-        "rule": final["rule"],
-        "select": final["select"],
-        "epoch": final["epoch"],
-        "epochs_trained": final["epochs_trained"],
-        "seconds": final["seconds"],
-        "validation": final["validation"],
-        "train": space,
+        **{key: final[key] for key in ("rule", "select", "epoch", "epochs_trained", "seconds", "validation", "train")},
         "test": evaluation.metrics,
         "test_n": evaluation.n,
+        "evaluation": retrieval.VERSION,
         "excluded": evaluation.excluded,
-        "skipped_images": len(prepared.skipped),
-        "split": prepared.split.describe(prepared.table),
-        "data_hash": prepared.data_hash,
+        "skipped_images": final["skipped_images"],
+        "split": final["split"],
+        "data_hash": head["data_hash"],
+        "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    })  # fmt: skip
+
+
+def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> dict[str, Any]:
+    """Test metrics of every epoch, and three readings of them: the last epoch, the one that validation chose, and, as
+    the literature does, the best on the test set itself, for each metric its own."""
+    points: list[dict[str, Any]] = []
+    for file in sorted((run.path / "curve").glob("epoch-*.npy")):
+        z = torch.from_numpy(np.load(file)).float()
+        metrics = TestSet(z, tested.labels, tested.roles).evaluate(metrics=list(evaluation.metrics)).metrics
+        points.append({"epoch": int(file.stem.partition("-")[2]), "metrics": metrics})
+    best = {key: max(points, key=lambda point: point["metrics"][key]) for key in evaluation.metrics}
+    return {
+        "epochs": points,
+        "last": points[-1]["epoch"],
+        "validated": chosen,
+        "best_on_test": {key: {"epoch": p["epoch"], "value": p["metrics"][key]} for key, p in best.items()},
     }

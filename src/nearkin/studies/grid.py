@@ -23,6 +23,7 @@ from typing import Any
 from nearkin.config.parse import read_yaml
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
+from nearkin.evaluation.metrics.base import parse
 
 KEYS = ("name", "base", "axes", "seeds", "metrics")
 
@@ -43,7 +44,23 @@ class Study:
     name: str
     axes: tuple[str, ...]
     cells: tuple[Cell, ...]
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]                    # of the test; train.* of the training embeddings
+    text: str = ""                              # the file as it was read
+
+    @property
+    def select(self) -> str:
+        """The metric on validation images that its rows are sorted by: the one that chose the epochs."""
+        return self.cells[0].spec.train.select if self.cells else "map_at_r"
+
+    @property
+    def columns(self) -> list[str]:
+        """What its table shows: validation first, then what was asked for."""
+        return [f"validation {self.select}", *self.metrics]
+
+    @property
+    def asked(self) -> list[str]:
+        """The metrics that a test has to give."""
+        return [metric for metric in self.metrics if not metric.startswith("train.")]
 
 
 def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
@@ -65,7 +82,21 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
         for place in itertools.product(*points) for seed in seeds
     ]  # fmt: skip
     metrics = content.get("metrics", ["recall@1", "map_at_r"])
-    return Study(str(content.get("name", Path(path).stem)), tuple(axes), tuple(cells), tuple(metrics))
+    if not isinstance(metrics, list) or not metrics:
+        raise NearkinError(f"metrics={metrics!r} in {path}: a list of names, as in [recall@1, map_at_r, train.rho]")
+    name = str(content.get("name", Path(path).stem))
+    return Study(name, tuple(axes), tuple(cells), tuple(_metric(m) for m in metrics), Path(path).read_text())
+
+
+def _metric(name: str) -> str:
+    """Its name as results have it; an unknown one is an error before anything is trained."""
+    if name.startswith("train."):
+        parse(name.removeprefix("train."))
+        return name
+    found = parse(name)
+    if not found:
+        raise NearkinError(f"metric {name!r}: which k? For example {name}@1")
+    return found[0].key
 
 
 def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,84 @@
+"""Runs as rows: what they are and how far they are, read from plain files. Nothing that a spec names is imported."""
+
+import time
+from typing import Any
+
+from nearkin.config import identity
+from nearkin.config.parse import flatten
+from nearkin.config.spec import ALIASES, REGISTRIES, UNHASHED, RunSpec
+from nearkin.errors import NearkinError, choices
+from nearkin.runs.log import read_log
+from nearkin.runs.store import Run
+
+COLUMNS = ("run", "state", "data", "loss", "backbone", "dim", "seed", "validation map_at_r", "map_at_r", "recall@1",
+           "age")  # fmt: skip
+# filled in by nearkin, mostly: not worth a word
+QUIET = {"data.size", "data.crop", "data.resize", "model.freeze_bn", "model.pool", "sampler.name", "train.batch",
+         "train.lr"}  # fmt: skip
+
+
+def row(run: Run) -> dict[str, Any]:
+    """One run: state, data, loss, backbone, dim, seed, validation and test figures, age in seconds, and its words. A
+    run that cannot be read is a row too, with the reason as its state."""
+    told: dict[str, Any] = {"run": run.hash, **dict.fromkeys(COLUMNS[1:]), "words": {}}
+    try:
+        words = flatten(run.stored)
+        told |= {"data": words.get("data.name"), "loss": words.get("loss.name"), "dim": words.get("model.dim"),
+                 "backbone": words.get("model.backbone"), "seed": words.get("train.seed")}  # fmt: skip
+        told |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
+        told |= {"state": state(run)} | _figures(run)
+    except (NearkinError, OSError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error) if isinstance(error, NearkinError) else f"damaged ({type(error).__name__}: {error})"
+        told["state"] = reason.removeprefix(f"run {run.hash} ").removeprefix("is ")
+    return told
+
+
+def state(run: Run) -> str:
+    """tested; final, untested; a trial; failed and why; begun and how far."""
+    if run.tested:
+        return "tested"
+    if run.final:
+        return "trial" if run.purpose == "trial" else "final, untested"
+    if (run.path / "error.txt").exists():
+        return f"failed: {(run.path / 'error.txt').read_text().strip().splitlines()[0]}"
+    lines = read_log(run.path / "log.jsonl")
+    if not lines:
+        return "begun"
+    return f"begun {lines[-1].get('epoch', lines[-1].get('epoch_end'))}/{lines[-1]['epochs']}"
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    if not run.final:
+        return {}
+    test = run.metrics()
+    validation = run.read_json("final.json")["validation"]
+    return {"validation map_at_r": validation.get("map_at_r"), "map_at_r": test.get("map_at_r"),
+            "recall@1": test.get("recall@1")}  # fmt: skip
+
+
+def describe(stored: dict[str, Any]) -> str:
+    """A stored spec in a few words: what differs from the defaults."""
+    words = flatten(stored)
+    known = {part: r[words[f"{part}.name"]] for part, r in REGISTRIES.items() if words.get(f"{part}.name") in r}
+    shown: dict[str, Any] = {key: words[key] for key in ("data.name", "model.backbone", "loss.name") if key in words}
+    changed = identity.changes(words, RunSpec, known, UNHASHED)
+    shown |= {k: v for k, v in changed.items() if k not in QUIET and v is not None}
+    return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
+
+
+def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) -> list[dict[str, Any]]:
+    """The rows whose words have these values, sorted by a column: figures best first, others ascending."""
+    wanted = {ALIASES.get(key, key): value for key, value in where.items()}
+    known = {key for each in rows for key in each["words"]}
+    for key in wanted:
+        if rows and key not in known:
+            raise NearkinError(f"--where {key}: no stored run has it; {choices(key, known | set(ALIASES))}")
+    kept = [each for each in rows if all(str(each["words"].get(k)) == str(v) for k, v in wanted.items())]
+    if sort is None:
+        return kept
+    if sort not in COLUMNS:
+        raise NearkinError(f"--sort {sort}: {choices(sort, COLUMNS)}")
+    figures = sort.endswith(("map_at_r", "recall@1"))
+    present = [each for each in kept if each[sort] is not None]
+    absent = [each for each in kept if each[sort] is None]
+    return sorted(present, key=lambda each: each[sort], reverse=figures) + absent
