@@ -1,11 +1,13 @@
 """Files appear whole or not at all, and a kill leaves nothing for good."""
 
 import os
+import subprocess
+import sys
 import time
 
 import pytest
 
-from nearkin.storage import STALE, atomic, cache_dir
+from nearkin.storage import STALE, _here, atomic, cache_dir, sweep
 
 
 def leave_scratch(folder, name, age):
@@ -47,3 +49,26 @@ def test_nothing_is_removed_outside_the_cache(tmp_path, monkeypatch):
     with atomic(tmp_path / "mine" / "a.txt") as scratch:
         (scratch / "a.txt").write_text("whole")
     assert kept.exists()
+
+
+def test_what_a_dead_process_left_is_swept_wherever_it_is_and_nothing_of_a_living_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARKIN_CACHE", str(tmp_path / "cache"))
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    dead, elsewhere, alive = (
+        tmp_path / f".a.txt.{place}-{pid}.abc123" for place, pid in
+        ((_here(), gone.stdout.strip()), ("0123abcd", gone.stdout.strip()), (_here(), os.getppid()))
+    )  # fmt: skip
+    for scratch in (dead, elsewhere, alive):
+        scratch.mkdir()
+    with atomic(tmp_path / "a.txt") as scratch:
+        (scratch / "a.txt").write_text("whole")
+    assert [scratch.exists() for scratch in (dead, elsewhere, alive)] == [False, True, True]
+
+
+def test_a_folder_is_swept_of_all_that_dead_processes_left(tmp_path):
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    dead = tmp_path / f".model-3.pt.{_here()}-{gone.stdout.strip()}.abc123"
+    dead.mkdir()
+    (tmp_path / ".hidden.of.the-1.user").mkdir()
+    sweep(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [".hidden.of.the-1.user"]

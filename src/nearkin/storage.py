@@ -1,24 +1,28 @@
-"""Where derived data are kept, and how they get there: whole, or not at all."""
+"""The cache folder, and how files get into place: complete or not at all."""
 
 import errno
 import glob
 import os
+import re
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 from filelock import FileLock
 
 from nearkin.errors import NearkinError
 
-STALE = 24 * 3600                   # seconds
+STALE = 24 * 3600                   # seconds after which an untouched scratch folder is removed
 
 
 def cache_dir() -> Path:
-    """$NEARKIN_CACHE, else $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin. All in it can be made again."""
+    """$NEARKIN_CACHE, else $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin. Everything in it can be made again."""
     own = os.environ.get("NEARKIN_CACHE")
     if own:
         return Path(own).expanduser()
@@ -28,18 +32,25 @@ def cache_dir() -> Path:
 
 @contextmanager
 def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Path]:
-    """A scratch folder beside `path`. Leave in it a file or folder named like `path`: it takes that place at
-    the end, in one step. After any failure, Ctrl-C included, the scratch folder is gone. `needs` tells the bytes
-    wanted in all, for the message of a full disk.
+    """A scratch folder beside `path`; what is written into it under the name of `path` is moved there at the end.
 
-    When another process has put the same thing there in the meantime, theirs stays: equal keys mean equal content.
+    The move is one step: nobody ever sees a half-written file or folder. After a failure, also after Ctrl-C, nothing is
+    left behind; what a killed process left is swept by the next one that writes the same thing. If `path` is a folder
+    that another process has put there in the meantime, theirs stays: the same name means the same content.
+
+    Parameters:
+        path: the file or folder to make.
+        needs: returns the number of bytes that will be needed; it is called for the message when the disk is full.
+
+    Example:
+        with atomic(folder / "result.json") as scratch:
+            (scratch / "result.json").write_text("{}")
     """
     scratch = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_relative_to(cache_dir()):                        # nowhere else is anything ours to remove
-            _sweep(path)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        sweep(path.parent, path.name)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.{_here()}-{os.getpid()}.", dir=path.parent))
         yield scratch
         try:
             os.replace(scratch / path.name, path)
@@ -55,7 +66,7 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of `path` (a file beside it): another process that wants the same thing made waits here."""
+    """Hold the lock of `path`, a file beside it; another process that wants to make the same thing waits for it."""
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,15 +79,56 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _sweep(path: Path) -> None:
-    """Scratch folders of processes that were killed: nobody has written in them for a day."""
-    for scratch in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        try:
-            written = max(file.stat().st_mtime for file in (scratch, *scratch.rglob("*")))
-        except OSError:                                             # gone in the meantime
-            continue
-        if scratch.is_dir() and time.time() - written > STALE:
+def sweep(folder: Path, name: str = "*") -> None:
+    """Remove scratch folders of processes that are dead, and of no other.
+
+    A process that runs elsewhere (another machine, another container) cannot be asked: in the cache, what it has not
+    touched for a day is taken for dead.
+
+    Parameters:
+        folder: where they lie.
+        name: what they were for; by default everything.
+    """
+    pattern = "*" if name == "*" else glob.escape(name)
+    for scratch in folder.glob(f".{pattern}.*"):
+        owner = re.search(r"\.([0-9a-f]{8})-(\d+)\.\w+$", scratch.name)
+        if owner and owner[1] == _here():
+            dead = not _alive(int(owner[2]))
+        else:
+            dead = name != "*" and scratch.is_relative_to(cache_dir()) and _untouched(scratch)
+        if dead and scratch.is_dir():
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _untouched(scratch: Path) -> bool:
+    try:
+        return time.time() - max(file.stat().st_mtime for file in (scratch, *scratch.rglob("*"))) > STALE
+    except OSError:                                                 # gone in the meantime
+        return False
+
+
+@cache
+def _here() -> str:
+    """A name for where process numbers mean the same: this machine since its start, this container."""
+    told = [socket.gethostname()]
+    for place in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        try:
+            told.append(os.readlink(place) if place.endswith("ns/pid") else Path(place).read_text())
+        except OSError:                                             # not Linux
+            continue
+    return blake2b("".join(told).encode(), digest_size=4).hexdigest()
+
+
+def _alive(pid: int) -> bool:
+    if os.name == "nt":                                             # there os.kill(pid, 0) would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> Exception:
@@ -91,6 +143,7 @@ def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> E
 
 
 def human(size: float) -> str:
+    """A number of bytes in words: '1.23 MB'; a MB is 1,000,000 bytes."""
     units = ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:
         size /= 1000

@@ -1,6 +1,7 @@
 """Studies: the grid, workers, what is skipped, and the table over seeds (contract 11: the unit is the seed)."""
 
 import csv
+import json
 import statistics
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
-from nearkin.studies.runner import jobs_of, run_jobs
+from nearkin.studies.runner import jobs_of, run_jobs, write_study
 from nearkin.studies.summary import rows_of, write_csv
 
 
@@ -40,7 +41,8 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         pass
     assert [job.state for job in jobs] == ["done"] * 4 + ["failed"] * 2
     assert "train.batch=400 is larger than" in jobs[-1].error
-    rows = rows_of(study, jobs)
+    rows = {row.labels[0]: row for row in rows_of(study, jobs)}
+    rows = [rows[name] for name in ("untrained", "trained", "broken")]
     recalls = [job.run.result["test"]["recall@1"] for job in jobs[2:4]]
     assert rows[1].mean["recall@1"] == pytest.approx(statistics.fmean(recalls))
     assert rows[1].std["recall@1"] == pytest.approx(statistics.stdev(recalls))
@@ -51,6 +53,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         first = next(csv.DictReader(table))
     assert first["method"] == "untrained"
     assert float(first["recall@1 mean"]) == pytest.approx(rows[0].mean["recall@1"], abs=1e-6)
+    assert float(first["validation map_at_r mean"]) == pytest.approx(rows[0].mean["validation map_at_r"], abs=1e-6)
 
     times = [(job.run.path / "result.json").stat().st_mtime_ns for job in jobs[:4]]
     again = jobs_of(read_study(file), store)
@@ -71,3 +74,86 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
 def test_bad_study_files_are_refused(tiny, tmp_path, content, said):
     with pytest.raises(NearkinError, match=said):
         read_study(write(tmp_path, tiny, **content))
+
+
+def run_all(study, store, workers=2):
+    jobs = jobs_of(study, store)
+    for _ in run_jobs(jobs, runs=store.root, workers=workers):
+        pass
+    return jobs
+
+
+def test_metrics_that_no_run_has_are_tested_not_trained(tiny, tmp_path):
+    """A study that asks for nmi or recall@10 gets it, also of runs that are stored without."""
+    store = Store(tmp_path / "runs")
+    axes = {"dim": [8]}
+    [job] = run_all(read_study(write(tmp_path, tiny, axes=axes)), store)
+    trained = (job.run.path / "model.pt").stat().st_mtime_ns
+    study = read_study(write(tmp_path, tiny, axes=axes, metrics=["nmi", "recall@10", "map@1000"]))
+    assert study.metrics == ("nmi", "recall@10", "map_at_1000")
+    [job] = run_all(study, store)
+    assert job.state == "done"
+    assert (job.run.path / "model.pt").stat().st_mtime_ns == trained
+    assert rows_of(study, [job])[0].mean.keys() == {"validation map_at_r", "nmi", "recall@10", "map_at_1000"}
+
+
+@pytest.mark.parametrize(("metrics", "said"), [(["nmii"], "unknown metric 'nmii'"), (["recall"], "which k"),
+                                               (["train.rh"], "unknown metric 'rh'"), ("nmi", "a list of names")])
+def test_unknown_metrics_are_refused_before_training(tiny, tmp_path, metrics, said):
+    with pytest.raises(NearkinError, match=said):
+        read_study(write(tmp_path, tiny, metrics=metrics))
+
+
+def test_two_cells_of_one_hash_run_once(tiny, tmp_path):
+    axes = {"method": {"a": {"epochs": 0, "loss": "triplet"}, "b": {"epochs": 0, "loss": "nt_xent"}}}
+    study = read_study(write(tmp_path, tiny, axes=axes))
+    jobs = run_all(study, Store(tmp_path / "runs"))
+    assert jobs[0].run.hash == jobs[1].run.hash
+    assert [job.state for job in jobs] == ["done", "done"]
+    rows = rows_of(study, jobs)
+    assert rows[0].mean == rows[1].mean
+
+
+BROKEN = """
+from nearkin.losses import PairLoss
+class Broken(PairLoss):
+    def compute(self, pairs, tuples=None):
+        raise ZeroDivisionError("a bug of the user's")
+"""
+
+
+def test_any_error_of_a_worker_is_kept_with_its_traceback(tiny, tmp_path, monkeypatch):
+    (tmp_path / "broken_losses.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    axes = {"loss": ["broken_losses.Broken", "triplet"]}
+    jobs = run_all(read_study(write(tmp_path, tiny, axes=axes)), Store(tmp_path / "runs"))
+    assert [job.state for job in jobs] == ["failed", "done"]
+    assert jobs[0].error == "ZeroDivisionError: a bug of the user's"
+    assert "Traceback" in (jobs[0].run.path / "error.txt").read_text()
+
+
+def test_a_base_under_an_axis_of_losses_leaves_no_setting_behind(tiny, tmp_path):
+    base = tiny | {"loss": "multi_similarity", "loss.alpha": 18}
+    study = read_study(write(tmp_path, base, axes={"loss": ["proxy_anchor", "multi_similarity"]}))
+    assert [cell.spec.loss.params for cell in study.cells] == [{}, {"alpha": 18}]
+
+
+def test_a_study_is_stored_with_its_file_and_its_runs(tiny, tmp_path):
+    file = write(tmp_path, tiny, axes={"dim": [8, 16]}, seeds=[0, 1])
+    study, store = read_study(file), Store(tmp_path / "runs")
+    jobs = jobs_of(study, store)
+    told = json.loads(write_study(study, jobs, store).read_text())
+    assert told["file"] == file.read_text()
+    assert [(cell["labels"], cell["seed"], cell["run"]) for cell in told["cells"]] == [
+        (list(job.cell.labels), job.cell.seed, job.run.hash) for job in jobs
+    ]
+
+
+def test_rows_are_sorted_by_validation(tiny, tmp_path):
+    axes = {"method": {"untrained": {"epochs": 0}, "trained": {"epochs": 3, "loss": "contrastive"}}}
+    study = read_study(write(tmp_path, tiny, axes=axes))
+    rows = rows_of(study, run_all(study, Store(tmp_path / "runs")))
+    validation = [row.mean["validation map_at_r"] for row in rows]
+    assert validation == sorted(validation, reverse=True)
+    assert rows[0].labels == ("trained",)

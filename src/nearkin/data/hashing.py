@@ -45,7 +45,10 @@ def content_hashes(table: Table) -> list[str]:
     new = [path for path, stat in stats.items() if stat is not None and known.get(path, [])[:3] != stat]
     if new:
         found = parallel(_content, new, "Hashing images")
-        known |= {path: [*stats[path], content] for path, content in zip(new, found, strict=True) if content}  # type: ignore[misc]
+        for path, content in zip(new, found, strict=True):
+            known.pop(path, None)                                   # what it was is not what it is
+            if content:
+                known[path] = [*stats[path], content]  # type: ignore[misc]
         with atomic(memory) as scratch:
             (scratch / memory.name).write_text(json.dumps(known))
     return [known[path][3] if stats[path] is not None and path in known else "missing" for path in paths]

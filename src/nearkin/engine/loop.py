@@ -64,6 +64,7 @@ class Reached:
     best_epoch: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
     seconds: float = 0.0            # spent on it, without what a kill made it do twice
+    spread: float = math.nan        # mean cosine distance in the last batch of an epoch, until the epoch is logged
 
 
 def model_file(epoch: int) -> str:
@@ -172,7 +173,6 @@ def fit(
             for group in optimiser.param_groups:
                 for p in group["params"]:
                     p.requires_grad_(group["new"] or not warm)
-            spread = math.nan
             while done.step < (epoch + 1) * per_epoch:              # a resumed epoch goes on in its middle
                 began = time.perf_counter()
                 batch = next(batches)
@@ -208,7 +208,7 @@ def fit(
                     memory.add(z, y, done.step)
                 sampler_state = batch.sampler_state
                 if done.step == (epoch + 1) * per_epoch:
-                    spread = mean_cosine_distance(z)
+                    done.spread = mean_cosine_distance(z)
                 active = objective.active
                 entry: dict[str, Any] = {
                     "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
@@ -220,14 +220,14 @@ def fit(
                 checkpoint()
             done.epoch = epoch + 1
             entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-            if not math.isnan(spread):                              # a checkpoint may lie at the very end of an epoch
-                entry["spread"] = round(spread, 4)
+            if not math.isnan(done.spread):                         # of a checkpoint that an older nearkin wrote
+                entry["spread"] = round(done.spread, 4)
             entry.update(objective.describe())
             if memory is not None:
                 entry["memory"] = memory.describe(done.step)
-            if spread < COLLAPSE:
+            if done.spread < COLLAPSE:
                 entry["warning"] = (
-                    f"the embeddings have collapsed: the mean cosine distance in the batch is {spread:.4f}; "
+                    f"the embeddings have collapsed: the mean cosine distance in the batch is {done.spread:.4f}; "
                     f"lower train.lr, take another miner, or a larger batch"
                 )
             last = done.epoch == epochs

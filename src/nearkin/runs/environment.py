@@ -32,9 +32,15 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the code that runs, when it runs from a checkout; `+` when the tree was changed."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+    """The commit of nearkin's own checkout, `+` when its tree was changed; None when it is installed elsewhere, also
+    inside another project's repository."""
+    package = Path(__file__).parents[1]
+    git = ["git", "-C", str(package)]
     try:
+        subprocess.run([*git, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, check=True)
+        top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
+        if Path(top.stdout.strip()) / "src" / "nearkin" != package.resolve():
+            return None
         commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -40,7 +40,7 @@ from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.runs.environment import environment
 from nearkin.runs.log import Log, read_log
-from nearkin.storage import atomic
+from nearkin.storage import atomic, sweep
 
 SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
 
@@ -158,6 +158,7 @@ class Run:
 
     def start(self, spec: RunSpec, *, split: Mapping[str, Any], processes: int = 1, **hashes: str) -> None:
         """Write what the run is before its first step, and a session of work on it."""
+        sweep(self.path)
         if not (self.path / "spec.yaml").exists():
             told = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
             with atomic(self.path / "spec.yaml") as scratch:

@@ -108,7 +108,9 @@ def measure(
 
 
 def check_final(run: Run) -> None:
-    """Refuse to open test labels for a run that is not stored as final, or that is a trial."""
+    """Refuse to open test labels for a run that is not stored as final, or that is a trial. What counts is the stored
+    state, not what the caller's object says of itself."""
+    run = Run(run.path)
     if run.purpose == "trial":
         raise NearkinError(f"run {run.hash} is a trial (purpose=trial): trials choose settings and are never tested")
     if not run.final:
