@@ -67,6 +67,8 @@ def test_nearkin(line, here, monkeypatch):
             asked = prepare(make_spec(parse_words(words[1:])))
             asked.spec.sampler.cls(asked.labels, asked.spec.train.batch, 0, **asked.spec.sampler.params)
         words += [*QUICK, "data.size=32", *(SMALL if "dataset=glyphs" in words else [])]
+    if words[0] == "test":                          # the folder here has few images
+        words = [word.replace("recall@100", "recall@10") for word in words]
     if "RUN" in words:
         import nearkin
 

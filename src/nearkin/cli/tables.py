@@ -1,9 +1,13 @@
 """Tables for the terminal: what the commands print."""
 
+import os
+import sys
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -18,15 +22,23 @@ from nearkin.studies.summary import Row
 
 SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1 and are told in per cent
 
-out = Console()
+WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160     # a file has no right edge
+out = Console(width=WIDTH)
 err = Console(stderr=True)
 
 
 def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) -> Table:
-    """Columns are name -> justification."""
-    made = Table(title=title, title_justify="left", header_style="bold")
-    for name, justify in columns.items():
-        made.add_column(name, justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]
+    """Columns are name -> justification. Numbers never wrap, their headings do; words wrap where the terminal ends."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD,
+                 pad_edge=False)  # fmt: skip
+    for i, (name, justify) in enumerate(columns.items()):
+        if justify == "right":
+            widest = max((len(row[i]) for row in rows), default=0)
+            heading = textwrap.fill(name.replace(" %", "\u00a0%"), max(widest, 12))
+            made.add_column(heading, justify="right", no_wrap=True)
+        else:
+            longest = max((len(word) for row in rows for word in row[i].split()), default=0)
+            made.add_column(name, min_width=min(longest, 12), overflow="fold")
     for row in rows:
         made.add_row(*row)
     return made
@@ -91,15 +103,19 @@ def result_words(run: Run) -> list[str]:
 
 
 def runs_table(rows: list[dict[str, Any]]) -> Table:
-    """One row per run, as `nearkin.runs.listing.row` tells it."""
+    """One row per run, as `nearkin.runs.listing.row` tells it. What is the same in all of them stands above."""
+    common = [key for key in ("data", "backbone", "dim", "seed") if len(rows) > 1 and len({r[key] for r in rows}) == 1]
+    title = "all: " + " ".join(f"{key}={rows[0][key]}" for key in common) if common else None
+    words = [key for key in ("data", "loss", "backbone") if key not in common]
+    whole = [key for key in ("dim", "seed") if key not in common]
+    columns = dict.fromkeys(("run", "state", *words), "left") | dict.fromkeys(whole, "right")
+    columns |= dict.fromkeys(("validation map_at_r %", "map_at_r %", "recall@1 %", "age"), "right")
     lines = []
     for row in rows:
         figures = [percent(row[key]) for key in ("validation map_at_r", "map_at_r", "recall@1")]
-        texts = ["–" if row[key] is None else str(row[key]) for key in ("data", "loss", "backbone", "dim", "seed")]
+        texts = ["–" if row[key] is None else str(row[key]) for key in (*words, *whole)]
         lines.append([row["run"], row["state"], *texts, *figures, age(row["age"])])
-    left = dict.fromkeys(("run", "state", "data", "loss", "backbone"), "left")
-    right = ("dim", "seed", "val. map_at_r %", "map_at_r %", "recall@1 %", "age")
-    return table(None, {**left, **dict.fromkeys(right, "right")}, lines)
+    return table(title, columns, lines)
 
 
 def study_table(study: Study, rows: list[Row]) -> Table:
@@ -160,13 +176,12 @@ def verified(report: Report) -> None:
 
 def evaluation_table(evaluation: Evaluation) -> Table:
     """What was measured, over how many queries, and what was left out."""
-    title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.metric}"
-    made = Table(title=title, caption=str(evaluation.excluded.get("reason", "")) or None, caption_justify="left")
-    made.add_column("metric")
-    made.add_column("value", justify="right")
+    title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.distance}"
+    columns = {"metric": "left", "value": "right"}
     if evaluation.intervals:
-        made.add_column("95 % over test classes (not seeds)", justify="right")
-    made.add_column("queries", justify="right")
+        columns["95 % over test classes (not seeds)"] = "right"
+    columns["queries"] = "right"
+    rows = []
     for key, value in evaluation.metrics.items():
         share = METRICS[key.partition("@")[0]].kind in SHARES
         row = [key, _number(value, share)]
@@ -174,7 +189,9 @@ def evaluation_table(evaluation: Evaluation) -> Table:
             interval = evaluation.intervals.get(key)
             row.append(" to ".join(_number(end, share) for end in interval) if interval else "")
         row.append(f"{np.isfinite(evaluation.per_query[key]).sum():,}" if key in evaluation.per_query else "")
-        made.add_row(*row)
+        rows.append(row)
+    made = table(title, columns, rows)
+    made.caption, made.caption_justify = str(evaluation.excluded.get("reason", "")) or None, "left"
     return made
 
 

@@ -25,6 +25,8 @@ def row(run: Run) -> dict[str, Any]:
         words = flatten(run.stored)
         told |= {"data": words.get("data.name"), "loss": words.get("loss.name"), "dim": words.get("model.dim"),
                  "backbone": words.get("model.backbone"), "seed": words.get("train.seed")}  # fmt: skip
+        if words.get("train.epochs") == 0:
+            told["loss"] = "(untrained)"
         told |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
         told |= {"state": state(run)} | _figures(run)
     except (NearkinError, OSError, KeyError, TypeError, AttributeError) as error:
