@@ -1,6 +1,11 @@
-"""The one progress bar, and parallel work in order that feeds it. Bars stand on stderr and leave nothing behind."""
+"""The one progress bar, and parallel work in order that feeds it.
+
+On a terminal it is a bar on stderr that leaves nothing behind; elsewhere (a log, a notebook, CI) a line every few
+seconds.
+"""
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 S = TypeVar("S")
 T = TypeVar("T")
 
+EVERY = 5.0                         # seconds between two lines where there is no terminal
+
 
 class Advance(Protocol):
     """How work tells a bar how far it is."""
@@ -24,11 +31,15 @@ class Advance(Protocol):
 def bar(
     title: str, total: int | None = None, *, console: Console | None = None, hide: bool = False
 ) -> Iterator[Advance]:
-    """A bar with the time left, moved by calls of what this yields; invisible when stderr is no terminal."""
+    """A bar with the time left, moved by calls of what this yields. Without a terminal, work that takes longer than
+    EVERY seconds prints a line that often; shorter work prints nothing."""
     console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield (lambda done, total=None, note="": None) if hide or console.quiet else Lines(title, total, console)
+        return
     note = TextColumn("{task.fields[note]}")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
-    with Progress(*columns, console=console, transient=True, disable=hide or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True, disable=hide) as progress:
         task = progress.add_task(title, total=total, note="")
 
         def advance(done: int, total: int | None = None, note: str = "") -> None:
@@ -36,6 +47,39 @@ def bar(
             progress.update(task, **changed if total is None else {**changed, "total": total})
 
         yield advance
+
+
+class Lines:
+    """A bar for a log: one line every EVERY seconds.
+
+    Parameters:
+        title: what is being done.
+        total: how much there is to do, when it is known.
+        console: where the lines go.
+    """
+
+    def __init__(self, title: str, total: int | None, console: Console):
+        self.title, self.total, self.console = title, total, console
+        self.began = self.told = time.monotonic()
+
+    def __call__(self, done: int, total: int | None = None, note: str = "") -> None:
+        """Tell how far the work is, if it is time for it."""
+        self.total = self.total if total is None else total
+        now = time.monotonic()
+        if now - self.told < EVERY:
+            return
+        self.told = now
+        words = [f"{self.title}: {done:,}" + (f" of {self.total:,}" if self.total else "")]
+        if self.total and done:
+            words.append(f"{duration((now - self.began) / done * max(0, self.total - done))} left")
+        self.console.print(", ".join([*words, note] if note else words), highlight=False, markup=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """4 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def track(items: Iterable[T], title: str, total: int) -> Iterator[T]:

@@ -64,6 +64,25 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+def check_writable(path: Path) -> None:
+    """Refuse an output that cannot be written, before work is done for it. Makes the folders above it."""
+    path = path.expanduser()
+    if path.is_dir():
+        raise NearkinError(f"{path} is a folder; the name of a file is needed, such as {path / 'out'}")
+    check_folder(path.parent)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written into."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror or str(error)
+        raise NearkinError(f"cannot write in {folder}: {reason}") from error
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of `path`, a file beside it; another process that wants to make the same thing waits for it."""

@@ -67,8 +67,9 @@ def test_train_embed_and_look_at_runs_from_a_folder(folder, tmp_path):
     with np.load(out) as stored:
         assert stored["embeddings"].shape == (60, 8)
         assert len(stored["paths"]) == 60
-    assert nearkin("runs", "rm", run_hash, *runs).exit_code == 0
-    assert json.loads(nearkin("runs", "list", "--json", *runs).stdout) == []
+    assert nearkin("runs", "rm", run_hash, "--yes", *runs).exit_code == 0
+    left = json.loads(nearkin("runs", "list", "--json", *runs).stdout)
+    assert [row["loss"] for row in left] == ["(untrained)"]         # measured beside it, and kept
 
 
 def test_evaluate(tmp_path):

@@ -18,6 +18,7 @@ from nearkin.runs.defaults import resolve
 from nearkin.runs.store import Store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+RAISED = {"contrastive", "snr_contrastive"}     # exact duplicates no longer count as active positives
 TOLD = json.loads((FIXTURES / "store_b58c777.json").read_text())
 
 
@@ -33,8 +34,13 @@ def files(folder):
 
 
 @pytest.mark.parametrize("told", TOLD["specs"], ids=lambda told: " ".join(f"{k}={v}" for k, v in told["words"].items()))
-def test_the_hash_of_a_spec_stays(told):
-    assert resolve(make_spec(told["words"])).hash("d" * 12, "5" * 12) == told["hash"]
+def test_the_hash_of_a_spec_stays(told, monkeypatch):
+    """Except where a version rose: RAISED says why."""
+    spec = resolve(make_spec(told["words"]))
+    if spec.loss.name in RAISED and spec.train.epochs:
+        assert spec.hash("d" * 12, "5" * 12) != told["hash"]
+        monkeypatch.setattr(spec.loss.cls, "version", 1)
+    assert spec.hash("d" * 12, "5" * 12) == told["hash"]
 
 
 @pytest.mark.parametrize("name", ["finished", "prototypes"])
@@ -52,8 +58,9 @@ def test_an_interrupted_run_goes_on(runs):
     stored = Store(runs).find(told["hash"])
     assert stored.begun
     assert not stored.done
-    steps = []
-    run = nearkin.train(told["words"], runs=runs, watch=lambda entry: steps.append(entry.get("step")))
+    entries = []
+    run = nearkin.train(told["words"], runs=runs, watch=entries.append)
+    steps = [entry["step"] for entry in entries if "step" in entry]
     assert run.hash == told["hash"]
     assert steps[0] == 6                                            # its last checkpoint was made after step 5
     assert run.result["test"] == pytest.approx(told["result"]["test"], abs=0.05)    # another CPU, other last bits

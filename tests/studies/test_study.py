@@ -11,12 +11,12 @@ from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
 from nearkin.studies.runner import jobs_of, run_jobs, write_study
-from nearkin.studies.summary import rows_of, write_csv
+from nearkin.studies.summary import cell, rows_of, write_summary
 
 
 def write(tmp_path, tiny, **content):
     file = tmp_path / "small.yaml"
-    file.write_text(yaml.safe_dump({"base": tiny, **content}, sort_keys=False))
+    file.write_text(yaml.safe_dump({"base": tiny, "baselines": "none", **content}, sort_keys=False))
     return file
 
 
@@ -48,12 +48,16 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     assert rows[1].std["recall@1"] == pytest.approx(statistics.stdev(recalls))
     assert (rows[2].seeds, rows[2].failed) == (0, 2)
     assert rows[1].mean["train.rho"] == pytest.approx(statistics.fmean(j.run.result["train"]["rho"] for j in jobs[2:4]))
-    write_csv(study, rows, tmp_path / "small.csv")
+    write_summary(study, rows, jobs, tmp_path / "small.csv")
     with open(tmp_path / "small.csv") as table:
         first = next(csv.DictReader(table))
     assert first["method"] == "untrained"
-    assert float(first["recall@1 mean"]) == pytest.approx(rows[0].mean["recall@1"], abs=1e-6)
-    assert float(first["validation map_at_r mean"]) == pytest.approx(rows[0].mean["validation map_at_r"], abs=1e-6)
+    assert first["recall@1 %"] == cell(rows[0], "recall@1")         # what the screen shows
+    assert first["recall@1 %"].startswith(f"{100 * rows[0].mean['recall@1']:.2f} ± ")
+    with open(tmp_path / "small-seeds.csv") as table:               # and every run's own values
+        own = [line for line in csv.DictReader(table) if line["method"] == "trained"]
+    assert [float(line["recall@1"]) for line in own] == recalls
+    assert [line["run"] for line in own] == [job.run.hash for job in jobs[2:4]]
 
     times = [(job.run.path / "result.json").stat().st_mtime_ns for job in jobs[:4]]
     again = jobs_of(read_study(file), store)
@@ -69,6 +73,14 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         ({"axes": {"dim": 8}}, "a list of values or a mapping"),
         ({"seeds": 3}, "a list of whole numbers"),
         ({"axes": {"los": ["triplet"]}}, "unknown key 'los'"),
+        ({"axes": {"loss": ["triplet", "triplet"]}}, "axis 'loss' in .*: triplet stands twice"),
+        ({"seeds": [0, 1, 0]}, "seeds in .*: 0 stands twice"),
+        ({"seeds": [True]}, "a list of whole numbers"),
+        ({"name": "../../x"}, "it names files"),
+        ({"name": "/etc/x"}, "it names files"),
+        ({"baselines": "pooled"}, "choices: untrained, none"),
+        ({"axes": {"method": {"a": "triplet"}}}, "is no mapping"),
+        ({"base": "glyphs"}, "a mapping of words"),
     ],
 )
 def test_bad_study_files_are_refused(tiny, tmp_path, content, said):
@@ -157,3 +169,44 @@ def test_rows_are_sorted_by_validation(tiny, tmp_path):
     validation = [row.mean["validation map_at_r"] for row in rows]
     assert validation == sorted(validation, reverse=True)
     assert rows[0].labels == ("trained",)
+
+
+class TestBaselines:
+    def labels(self, study):
+        return [(cell.labels, cell.seed) for cell in study.cells if cell.spec.train.epochs == 0]
+
+    def test_a_study_has_the_untrained_network_by_default(self, tiny, tmp_path):
+        axes = {"loss": ["triplet", "margin"]}
+        study = read_study(write(tmp_path, tiny, axes=axes, seeds=[0, 1], baselines="untrained"))
+        assert self.labels(study) == [(("untrained",), 0), (("untrained",), 1)]
+        assert len(study.cells) == 6
+
+    def test_one_for_each_network(self, tiny, tmp_path):
+        axes = {"loss": ["triplet", "margin"], "dim": [8, 16]}
+        study = read_study(write(tmp_path, tiny, axes=axes, baselines="untrained"))
+        assert self.labels(study) == [(("untrained", "8"), 0), (("untrained", "16"), 0)]
+
+    def test_not_where_the_study_has_it_already_nor_where_it_is_not_wanted(self, tiny, tmp_path):
+        axes = {"method": {"plain": {"epochs": 0}, "trained": {"loss": "triplet"}}}
+        assert len(read_study(write(tmp_path, tiny, axes=axes, baselines="untrained")).cells) == 2
+        assert len(read_study(write(tmp_path, tiny, axes={"dim": [8]}, baselines="none")).cells) == 1
+
+
+@pytest.mark.parametrize(("ending", "said"), [
+    (".csv", "method,seeds"), (".md", "| method | seeds |"), (".tex", r"\begin{tabular}{lr"),
+])  # fmt: skip
+def test_tables_are_written_by_their_ending(tmp_path, ending, said):
+    from nearkin.studies.export import write_table
+
+    header, rows = ["method", "seeds", "recall@1 %"], [["a_b & c", "2", "50.00 ± 1.00"], ["x|y", "1", "–"]]
+    write_table(tmp_path / f"t{ending}", header, rows, numbers=2)
+    text = (tmp_path / f"t{ending}").read_text()
+    assert said in text
+    if ending == ".tex":
+        assert r"a\_b \& c & 2 & 50.00 $\pm$ 1.00 \\" in text
+        assert r"recall@1 \%" in text
+    if ending == ".md":
+        assert text.splitlines()[1] == "| --- | ---: | ---: |"
+        assert r"x\|y" in text
+    with pytest.raises(NearkinError, match=r"\.csv, \.md, \.tex"):
+        write_table(tmp_path / "t.xlsx", header, rows, numbers=2)

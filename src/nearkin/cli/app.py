@@ -2,9 +2,11 @@
 
 import errno
 import sys
+from typing import Annotated
 
 import typer
 
+import nearkin
 from nearkin.cli.analyse import analyse_command
 from nearkin.cli.data import data_app
 from nearkin.cli.evaluate import evaluate_command
@@ -16,8 +18,28 @@ from nearkin.cli.train import embed_command, train_command
 from nearkin.engine import distributed
 from nearkin.errors import NearkinError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+
+def print_version(asked: bool) -> None:
+    """`nearkin --version`."""
+    if asked:
+        print(f"nearkin {nearkin.__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False,
+                  context_settings={"help_option_names": ["-h", "--help"]},
                   help="Train and compare image-retrieval embeddings fairly.")  # fmt: skip
+
+
+@app.callback()
+def everything(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Train and compare image-retrieval embeddings fairly."""
+
+
 app.command("train")(train_command)
 app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)

@@ -54,9 +54,19 @@ def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> Non
 
 
 @runs_app.command("rm")
-def runs_rm(run: Annotated[list[str], typer.Argument()], runs: Runs = Path("runs")) -> None:
-    """Remove runs."""
+def runs_rm(
+    run: Annotated[list[str], typer.Argument(help="Runs: path, hash or the beginning of a hash.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    runs: Runs = Path("runs"),
+) -> None:
+    """Remove runs, for good; asks first."""
     store = Store(runs)
-    for found in [store.find(name) for name in run]:
-        store.remove(found)
-        tables.out.print(f"removed {found.hash}", highlight=False)
+    found = list({each.path: each for each in (store.find(name) for name in run)}.values())
+    for each in found:
+        tables.out.print(f"{each.hash}  {listing.title(each)}", highlight=False, markup=False, soft_wrap=True)
+    which = "this run" if len(found) == 1 else f"these {len(found)} runs"
+    if not yes and not typer.confirm(f"Remove {which} for good?"):
+        raise typer.Exit(1)
+    for each in found:
+        store.remove(each)
+        tables.out.print(f"removed {each.hash}", highlight=False)

@@ -1,7 +1,5 @@
 """`nearkin study`."""
 
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +11,8 @@ from nearkin.cli.options import Runs
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
+from nearkin.storage import check_writable
+from nearkin.studies.export import check_ending
 
 
 def study_command(
@@ -20,17 +20,21 @@ def study_command(
     words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
     runs: Runs = Path("runs"),
-    csv: Annotated[Path | None, typer.Option("--csv", help="Where the table goes; default RUNS/NAME.csv.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default RUNS/NAME.csv.")
+    ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
     from nearkin.studies import grid, runner, summary
 
     study = grid.read_study(file, parse_words(words or []))
+    target = csv or runs / f"{study.name}.csv"
+    check_ending(target)
+    check_writable(target)
     store = Store(runs)
     jobs = runner.jobs_of(study, store)
     runner.write_study(study, jobs, store)
     told: set[str] = set()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # end the workers too, as Ctrl-C does
     with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
         for _ in runner.run_jobs(jobs, runs=runs, workers=workers):
             if tables.err.is_terminal:
@@ -41,14 +45,14 @@ def study_command(
                     told.add(job.run.hash)
                     tables.err.print(f"{job.state}: {' '.join(job.cell.labels)} seed {job.cell.seed}", highlight=False)
     rows = summary.rows_of(study, jobs)
-    target = csv or runs / f"{study.name}.csv"
-    summary.write_csv(study, rows, target)
+    files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
-    tables.out.print(f"table: {target}, runs: {runs}/", highlight=False, soft_wrap=True)
+    tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
     failed = [job for job in jobs if job.error is not None]
     for job in failed:
         where = f"{' '.join(job.cell.labels)} seed {job.cell.seed}"
-        tables.err.print(f"failed: {where}: {job.error} (all of it: {job.run.path}/error.txt)", highlight=False,
-                         soft_wrap=True)  # fmt: skip
+        note = job.run.path / "error.txt"
+        more = f" (all of it: {note})" if note.exists() else ""
+        tables.err.print(f"failed: {where}: {job.error}{more}", highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)

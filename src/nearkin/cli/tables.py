@@ -16,6 +16,7 @@ from nearkin.evaluation.retrieval import Evaluation
 from nearkin.registry import METRICS
 from nearkin.runs import listing
 from nearkin.runs.store import Run
+from nearkin.studies import summary
 from nearkin.studies.grid import Study
 from nearkin.studies.runner import Job
 from nearkin.studies.summary import Row
@@ -66,17 +67,22 @@ def age(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def result_table(run: Run) -> Table:
-    """Validation and test metrics of a final run."""
+def result_table(run: Run, untrained: Run | None = None) -> Table:
+    """Validation and test metrics of a final run, beside those of the untrained network where they are given."""
     validation, test = run.read_json("final.json")["validation"], run.metrics()
     rows = [[m, percent(validation.get(m)), number(m, test.get(m)).removesuffix(" %")] for m in test or validation]
-    return table(None, {"metric": "left", "validation %": "right", "test %": "right"}, rows)
+    columns = {"metric": "left", "validation %": "right", "test %": "right"}
+    if untrained is not None:
+        before = untrained.metrics()
+        columns["untrained test %"] = "right"
+        rows = [[*row, number(row[0], before.get(row[0])).removesuffix(" %")] for row in rows]
+    return table(None, columns, rows)
 
 
-def result(run: Run) -> None:
+def result(run: Run, untrained: Run | None = None) -> None:
     """Print a final run: what it was, its metrics, how its epoch was chosen, where it is stored."""
     out.print(f"run:    {listing.describe(run.stored)}", highlight=False, markup=False, soft_wrap=True)
-    out.print(result_table(run))
+    out.print(result_table(run, untrained))
     for line in result_words(run):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
     out.print(f"stored: {run.path}", highlight=False, markup=False, soft_wrap=True)
@@ -120,23 +126,8 @@ def runs_table(rows: list[dict[str, Any]]) -> Table:
 
 def study_table(study: Study, rows: list[Row]) -> Table:
     """One row per place on the axes, best validation first; validation beside test."""
-    def share(metric: str) -> bool:
-        return not metric.startswith("train.")                      # spectra and densities are no percentages
-
-    def cell(row: Row, metric: str) -> str:
-        mean, std = row.mean.get(metric), row.std.get(metric)
-        if mean is None:
-            return "–"
-        scale, digits = (100, 2) if share(metric) else (1, 3)
-        return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
-
-    shown = study.columns
-    columns = {**dict.fromkeys(study.axes, "left"), "seeds": "right"}
-    columns |= {f"{m} %" if share(m) else m: "right" for m in shown}
-    lines = []
-    for row in rows:
-        count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
-        lines.append([*row.labels, count, *(cell(row, m) for m in shown)])
+    header, lines = summary.shown(study, rows)
+    columns = {name: "left" if i < len(study.axes) else "right" for i, name in enumerate(header)}
     title = f"study {study.name}: classes never seen in training; mean ± std over seeds; best validation first"
     return table(title, columns, lines)
 

@@ -1,6 +1,8 @@
 """`nearkin train` and `nearkin embed`."""
 
 import json
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +18,10 @@ from nearkin.cli.options import Json, Runs
 from nearkin.config.parse import parse_words, read_yaml
 from nearkin.config.spec import make_spec
 from nearkin.engine import distributed
-from nearkin.progress import bar
+from nearkin.progress import Lines, bar
 from nearkin.runs import embed
 from nearkin.runs.events import Watch
+from nearkin.runs.store import Run
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
 
@@ -29,69 +32,134 @@ def train_command(
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     no_test: Annotated[bool, typer.Option("--no-test", help="Stop at the final model, untested.")] = False,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Leave the untrained network out.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> None:
     """Train one run; the same command again resumes it, or shows its stored result.
 
     nearkin train dataset=glyphs loss=multi_similarity miner=multi_similarity dim=64
 
+    The commonest keys: dataset, root, loss, miner, sampler, backbone, weights, dim, epochs, lr, seed, protocol, cut;
+    loss.KEY for a loss's own, train.batch, train.select, data.size. All of them: docs/settings.md, or
+    `nearkin explain KEY`; what there is to choose from: `nearkin list losses`.
+
     Many processes: torchrun --nproc-per-node 2 -m nearkin train ...
     """
     words = list(words or [])
     base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
     spec = make_spec(base, parse_words(words))
-    with resumable(), training_bar(tables.err, quiet or as_json or not distributed.first()) as watch:
+    quiet = quiet or as_json or not distributed.first()
+    began = time.time()
+    with resumable(), training_bar(tables.err, quiet) as watch:
         run = nearkin.train(spec, runs=runs, test=not no_test, watch=watch, tensorboard=tensorboard)
     if not distributed.first():
         return
     if as_json:
         print(json.dumps(run.result if run.tested else run.read_json("final.json") | {"hash": run.hash}))
         return
-    tables.result(run)
+    tables.result(run, None if no_baseline or not run.tested else _untrained(run, runs))
+    for line in stored_before(run, began):
+        tables.out.print(line, highlight=False, soft_wrap=True)
+
+
+def stored_before(run: Run, began: float) -> list[str]:
+    """What of a run is older than this call: a stored result is never shown as if it had just been made."""
+    def when(name: str) -> float:
+        return (run.path / name).stat().st_mtime
+
+    def date(name: str) -> str:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(when(name)))
+
+    if when("final.json") >= began:
+        return []
+    if not run.tested or when("result.json") < began:
+        return [f"stored on {date('final.json')}; nothing was trained"]
+    return [f"trained on {date('final.json')}; only the test is new"]
+
+
+def _untrained(run: Run, runs: Path) -> Run | None:
+    """The untrained network of the same data, beside which a trained one is read."""
+    if run.result["epochs_trained"] == 0:
+        return None
+    tables.err.print("measuring the untrained network, to compare (once per network and data)", highlight=False)
+    return nearkin.train(run.spec, runs=runs, epochs=0)
 
 
 def embed_command(
     run: Annotated[str, typer.Argument(help="A run: path, hash or the beginning of its hash.")],
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help=".npz: embeddings, paths.")] = Path("emb.npz"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help=".npz: embeddings, paths, and labels of images in class folders.")
+    ] = Path("emb.npz"),
+    skip: Annotated[bool, typer.Option("--skip", help="Leave unreadable images out instead of stopping.")] = False,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Embed new images with a trained run."""
-    saved = embed.embed_folder(nearkin.load(run, runs=runs), images, output)
-    tables.out.print(f"{saved[0]} images, {saved[1]} dimensions: {output}", highlight=False)
+    """Embed new images with a trained run; `nearkin evaluate emb.npz` measures them."""
+    saved = embed.embed_folder(lambda: nearkin.load(run, runs=runs), images, output, skip=skip)
+    tables.out.print(f"{saved.images} images, {saved.dim} dimensions: {output}", highlight=False)
+    for path, reason in saved.skipped:
+        tables.out.print(f"skipped: {path}: {reason}", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Ctrl-C costs the steps since the last checkpoint; say so."""
+    """Ctrl-C and SIGTERM stop at the end of the step, with a checkpoint; say how it goes on."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stopped:
         if distributed.first():
-            tables.err.print("interrupted; the same command goes on from the last checkpoint", highlight=False)
-        raise typer.Exit(130) from None
+            tables.err.print("interrupted; the same command goes on where this one stopped", highlight=False)
+        raise typer.Exit(stopped.code if isinstance(stopped, SystemExit) else 130) from None  # type: ignore[arg-type]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
 def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
-    """A progress bar fed by the training loop; epochs are printed above it."""
+    """A progress bar fed by the training loop; the plan, epochs and warnings are printed above it."""
+    def say(text: str) -> None:
+        if not quiet:
+            console.print(text, highlight=False, soft_wrap=True)
+
     with bar("training", console=console, hide=quiet) as advance:
         drawn = 0.0
+        every = 0.1 if console.is_terminal else 0.0                 # lines keep their own time
 
         def watch(entry: dict[str, Any]) -> None:
             nonlocal drawn
-            if "epoch_end" in entry:
-                if quiet:
-                    return
+            if "plan" in entry:
+                for line in plan_lines(entry["plan"]):
+                    say(line)
+                if isinstance(advance, Lines):
+                    advance.began = time.monotonic()                # decoding is over: training begins here
+            elif "resumed" in entry:
+                say(f"resumed at epoch {entry['resumed']['epoch']}, step {entry['resumed']['step']}")
+            elif "epoch_end" in entry:
                 scores = " ".join(f"{m} {tables.percent(v)}" for m, v in entry.get("validation", {}).items())
-                shown = f"validation {scores}" if scores else "no validation"
-                console.print(f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  {shown}", highlight=False)
+                say(f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  validation {scores}" if scores
+                    else f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  no validation")  # fmt: skip
                 if "warning" in entry:
-                    console.print(f"[yellow]warning:[/] {entry['warning']}", highlight=False)
-            elif time.monotonic() - drawn > 0.1:
+                    say(f"[yellow]warning:[/] {entry['warning']}")
+            elif "step" in entry and time.monotonic() - drawn > every:
                 drawn = time.monotonic()
                 total = entry["steps_per_epoch"] * entry["epochs"]
                 active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
-                advance(entry["step"], total, f"loss {entry['loss']:.4g}{active}, {entry['images_per_s']:.0f} images/s")
+                place = "" if console.is_terminal else f"epoch {entry['epoch']}/{entry['epochs']}, "
+                speed = f"{entry['images_per_s']:.0f} images/s"
+                advance(entry["step"], total, f"{place}loss {entry['loss']:.4g}{active}, {speed}")
 
         yield watch
+
+
+def plan_lines(plan: dict[str, Any]) -> list[str]:
+    """What is about to happen, in words."""
+    lines = [f"data: {plan['split']}"]
+    if plan["epochs"] == 0:
+        return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
+    steps = plan["epochs"] * plan["steps_per_epoch"]
+    lines.append(f"plan: {plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {steps:,} steps in all, batches "
+                 f"of {plan['batch']}; stored in {plan['path']}")  # fmt: skip
+    if plan.get("again"):
+        lines.append("this run was begun before, but nothing was saved yet: it starts anew")
+    return lines

@@ -11,11 +11,15 @@ from nearkin.errors import NearkinError
 
 def parse_words(words: list[str]) -> dict[str, Any]:
     """`loss=margin loss.beta=1.2` as a mapping; values are read as YAML."""
-    parsed = {}
+    parsed: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise NearkinError(f"{word!r} is not key=value; for example loss=multi_similarity dim=64")
+        if not value.strip():
+            raise NearkinError(f"{word!r} has no value; for example {key}=8, or leave it out")
+        if key in parsed:
+            raise NearkinError(f"{key!r} is given twice: {key}={parsed[key]} and {word}")
         parsed[key] = _value(value)
     return parsed
 

@@ -1,6 +1,7 @@
 """`nearkin.load`: a trained model on anyone's images."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from nearkin.config.spec import RunSpec
-from nearkin.data.images import images_from, read_image
+from nearkin.data.images import UnreadableImage, images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import ranks
@@ -17,9 +18,9 @@ from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.numerics import unit
-from nearkin.progress import track
+from nearkin.progress import parallel, track
 from nearkin.runs.store import Run, Store
-from nearkin.storage import atomic
+from nearkin.storage import atomic, check_writable
 
 
 class Embedder:
@@ -52,15 +53,52 @@ class Embedder:
         return self.model(batch.to(self.device)).z.float().cpu()
 
 
-def embed_folder(embedder: Embedder, images: Path, output: Path) -> tuple[int, int]:
-    """Embed a folder into an .npz of `embeddings` and `paths`; gives the shape of the embeddings."""
+@dataclass(frozen=True)
+class Saved:
+    """What `embed_folder` wrote."""
+
+    images: int
+    dim: int
+    skipped: list[tuple[str, str]]      # path, reason
+
+
+def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, skip: bool = False) -> Saved:
+    """Embed a folder into an .npz of `embeddings`, `paths` and, where all images lie in folders below it, `labels`: the
+    names of those folders.
+
+    Parameters:
+        load: gives the embedder; called once all else is known to be right.
+        images: a folder, or one image.
+        output: the .npz file.
+        skip: leave unreadable images out instead of stopping at the first.
+    """
     if output.suffix != ".npz":
         raise NearkinError(f"-o {output}: embeddings are written as .npz")
     paths = images_from(images)
-    z = embedder.embed(paths)
+    check_writable(output)
+    skipped = unreadable(paths) if skip else []
+    left_out = {path for path, _ in skipped}
+    paths = [path for path in paths if str(path) not in left_out]
+    z = load().embed(paths)
+    content: dict[str, np.ndarray] = {"embeddings": z, "paths": np.array([str(p) for p in paths])}
+    folders = [path.relative_to(images).parts[:-1] for path in paths] if images.is_dir() else []
+    if folders and all(folders):
+        content["labels"] = np.array([parts[0] for parts in folders])
     with atomic(output) as scratch:
-        np.savez(scratch / output.name, embeddings=z, paths=np.array([str(p) for p in paths]))
-    return z.shape[0], z.shape[1]
+        np.savez(scratch / output.name, **content)  # type: ignore[arg-type]
+    return Saved(len(z), z.shape[1], skipped)
+
+
+def unreadable(paths: Sequence[Path]) -> list[tuple[str, str]]:
+    """Which of these images cannot be read, and why."""
+    def reason(path: Path) -> str | None:
+        try:
+            read_image(path)
+        except UnreadableImage as error:
+            return error.reason
+        return None
+
+    return [(str(path), why) for path, why in zip(paths, parallel(reason, paths, "Opening images"), strict=True) if why]
 
 
 def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:

@@ -28,7 +28,7 @@ from nearkin.runs.events import Watch
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
-from nearkin.storage import atomic
+from nearkin.storage import atomic, check_folder
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
 
@@ -65,6 +65,7 @@ def train(
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
         store = Store(runs)
+        check_folder(store.root)
         run = store.run(prepared.hash, writes=here.first)
         run.check(prepared.spec)
         if here.share(lambda: run.tested if test else run.final):
@@ -113,10 +114,11 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
         memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
     if here.world > 1 and objective.mixes:
         raise NearkinError("mixup mixes images of different processes: train it with one")
+    again = (run.path / "spec.yaml").exists() and not run.begun      # begun before, and nothing was saved
     run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))
     synchronise(model)
-    done = _loop(run, prepared, model, objective, source, memory, watch, device)
+    done = _loop(run, prepared, model, objective, source, memory, watch, device, again)
     run.promote(model_file(done.best_epoch))
     here.wait()
     load_model(model, run)
@@ -137,12 +139,17 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
 
 def _loop(
     run: Run, prepared: Prepared, model: Model, objective: Method, source: Source, memory: Memory | None, watch: Watch,
-    device: torch.device,
+    device: torch.device, again: bool,
 ) -> Reached:  # fmt: skip
     spec, split, here = prepared.spec, prepared.split, ranks()
 
     def validate(model: Model) -> dict[str, float]:
         z = embed(model, source, split.val, device)
+        if not z.isfinite().all():
+            raise NearkinError(
+                f"the network gives NaN or infinity after training with train.lr={spec.train.lr:g}: the learning rate "
+                "is too high; lower it, or set train.clip=10"
+            )
         metrics = ["recall@1", spec.train.select]
         return here.share(lambda: evaluate(z, prepared.val_labels, k=(1,), metrics=metrics).metrics)
 
@@ -160,6 +167,9 @@ def _loop(
     if sampler.needs_bank and not here.share(lambda: run.begun):
         sampler.reserve(model.dim)
         sampler.fill(embed(model, source, split.train, device, title="Filling the sampler's bank"))
+    plan = {"split": prepared.about["split"], "epochs": spec.train.epochs, "batch": spec.train.batch, "again": again,
+            "steps_per_epoch": spec.train.batches_per_epoch or len(sampler), "path": str(run.path)}  # fmt: skip
+    watch({"plan": plan})
     return fit(
         run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
         validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch,

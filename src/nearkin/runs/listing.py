@@ -68,6 +68,14 @@ def describe(stored: dict[str, Any]) -> str:
     return " ".join(f"{k.removesuffix('.name')}={v}" for k, v in shown.items())
 
 
+def title(run: Run) -> str:
+    """A run in one line, whatever its state."""
+    try:
+        return f"{state(run)}: {describe(run.stored)}"
+    except NearkinError as error:
+        return str(error)
+
+
 def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) -> list[dict[str, Any]]:
     """The rows whose words have these values, sorted by a column: figures best first, others ascending."""
     wanted = {ALIASES.get(key, key): value for key, value in where.items()}

@@ -5,6 +5,7 @@ is stored as final.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from nearkin.models.cut import FeatureSource
 from nearkin.protocols import Split
 from nearkin.registry import METRICS, hyperparameters
 from nearkin.runs.defaults import fit_batch, resolve
+
+MOST_DIMENSIONS = 65_536
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,15 @@ class Prepared:
 def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     """Fill open settings, read the data, split them. `known` remembers data from call to call, for studies."""
     asked, spec = spec, resolve(spec)
-    data = read_data(spec.data, known)
+    check_network(spec)
+    table = read_table(spec.data) if known is None or repr(spec.data) not in known else None
+    if table is not None:                                           # before hours of decoding
+        split = make_split(spec, table)
+        check(fit_batch(asked, spec, table.labels[split.train]), split, table.labels)
+    data = read_data(spec.data, known, table)
     split = make_split(spec, data.table)
     train = data.table.labels[split.train]
-    spec = check(fit_batch(asked, spec, train), split)
+    spec = check(fit_batch(asked, spec, train), split, data.table.labels)
     return Prepared(
         spec=spec,
         split=split,
@@ -73,13 +81,27 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     )
 
 
-def read_data(data: DataSpec, known: dict[str, Data] | None = None) -> Data:
-    """The data of a spec, decoded at its size."""
+def check_network(spec: RunSpec) -> None:
+    """Weights that are not there, and embeddings beyond reason, are refused before anything is read."""
+    weights = spec.model.weights
+    if weights not in (None, "imagenet") and not Path(str(weights)).expanduser().is_file():
+        raise NearkinError(f"weights={weights!r}: no such file; give 'imagenet' or a local .pth, .pt or .safetensors")
+    if (spec.model.dim or 0) > MOST_DIMENSIONS:
+        raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
+
+
+def read_table(data: DataSpec) -> Table:
+    """The rows of a data set; no image is decoded."""
+    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
+    return load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+
+
+def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:
+    """The data of a spec, decoded at its size; `table` where its rows are read already."""
     key = repr(data)
     if known is not None and key in known:
         return known[key]
-    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    table = load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    table = read_table(data) if table is None else table
     images: Table | Decoded = table
     skipped: list[tuple[str, str]] = []
     if table.images is None:
@@ -105,8 +127,12 @@ def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
     return PixelSource(images, size=spec.data.size or 0, crop=spec.data.crop or 0, augment=data.table.augment)
 
 
-def check(spec: RunSpec, split: Split) -> RunSpec:
-    """What can be known before training is checked before training."""
+def check(spec: RunSpec, split: Split, labels: np.ndarray) -> RunSpec:
+    """What can be known before training is checked before training: the metric that selects, and whether the sampler
+    can fill its batches. `labels` are those of all rows."""
+    if spec.train.epochs and spec.sampler is not None and not spec.sampler.cls.needs_bank:
+        own = np.unique(labels[split.train], return_inverse=True)[1]
+        spec.sampler.cls(own, spec.train.batch, spec.train.seed, **spec.sampler.params)
     select = spec.train.select
     name, at, _ = select.partition("@")
     metric = METRICS[name]

@@ -19,6 +19,8 @@ from nearkin.runs.test import test
 from nearkin.storage import atomic
 from nearkin.studies.grid import Cell, Study
 
+REFUSED = "refused"                 # in place of the hash of a run whose settings do not go together
+
 
 @dataclass
 class Job:
@@ -67,7 +69,11 @@ def jobs_of(study: Study, store: Store) -> list[Job]:
     first: dict[str, Job] = {}
     jobs = []
     for cell in study.cells:
-        job = Job(cell, store.run(prepare(cell.spec, known).hash), study.asked)
+        try:
+            job = Job(cell, store.run(prepare(cell.spec, known).hash), study.asked)
+        except NearkinError as error:                               # it cannot even begin; the others can
+            jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
+            continue
         job.same = first.get(job.run.hash)
         first.setdefault(job.run.hash, job)
         jobs.append(job)
@@ -79,7 +85,9 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     import json
 
     path = store.root / "studies" / study.name / "study.json"
-    cells = [{"labels": job.cell.labels, "seed": job.cell.seed, "run": job.run.hash} for job in jobs]
+    cells = [
+        {"labels": job.cell.labels, "seed": job.cell.seed, "run": job.run.hash, "error": job.error} for job in jobs
+    ]
     told = {"name": study.name, "axes": study.axes, "metrics": study.metrics, "cells": cells, "file": study.text}
     with atomic(path) as scratch:
         (scratch / path.name).write_text(json.dumps(told, indent=1) + "\n")
@@ -92,7 +100,7 @@ def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) ->
     context.set_forkserver_preload(["nearkin.runs.fit"])            # torch is imported once, not once per run
     threads = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"                             # spinning threads of two workers starve each other
-    waiting = [job for job in jobs if job.same is None and not job.finished]
+    waiting = [job for job in jobs if job.same is None and job.error is None and not job.finished]
     running: list[Job] = []
     try:
         while waiting or running:

@@ -1,6 +1,5 @@
 """The table of a study: mean and standard deviation over seeds."""
 
-import csv
 import math
 import statistics
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from nearkin.registry import METRICS
 from nearkin.runs.store import Run
-from nearkin.storage import atomic
+from nearkin.studies.export import write_table
 from nearkin.studies.grid import Study
 from nearkin.studies.runner import Job
 
@@ -50,11 +49,39 @@ def numbers(run: Run, select: str) -> dict[str, float]:
     return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
 
 
-def write_csv(study: Study, rows: list[Row], path: Path) -> None:
-    """The table as CSV, one row per place on the axes."""
-    with atomic(path) as scratch, open(scratch / path.name, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*study.axes, "seeds", *(f"{m} {what}" for m in study.columns for what in ("mean", "std"))])
-        for row in rows:
-            cells = [value for m in study.columns for value in (row.mean.get(m), row.std.get(m))]
-            writer.writerow([*row.labels, row.seeds, *("" if c is None else f"{c:.6f}" for c in cells)])
+def cell(row: Row, metric: str) -> str:
+    """Mean ± standard deviation as people read it: shares in per cent."""
+    mean, std = row.mean.get(metric), row.std.get(metric)
+    if mean is None:
+        return "–"
+    scale, digits = (100, 2) if is_share(metric) else (1, 3)
+    return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
+
+
+def is_share(metric: str) -> bool:
+    """Is it told in per cent? Spectra and densities of the training embeddings are not."""
+    return not metric.startswith("train.")
+
+
+def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """The table as the screen shows it: names of the columns, and one text per cell."""
+    header = [*study.axes, "seeds", *(f"{m} %" if is_share(m) else m for m in study.columns)]
+    lines = []
+    for row in rows:
+        count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
+        lines.append([*row.labels, count, *(cell(row, m) for m in study.columns)])
+    return header, lines
+
+
+def write_summary(study: Study, rows: list[Row], jobs: list[Job], path: Path) -> list[Path]:
+    """What the screen shows as .csv, .md or .tex, and beside it NAME-seeds.csv: every run's own values."""
+    header, lines = shown(study, rows)
+    write_table(path, header, lines, numbers=1 + len(study.columns))
+    values = []
+    for job in jobs:
+        found = numbers(job.run, study.select) if job.run.done else {}
+        own = ["" if found.get(m) is None else repr(found[m]) for m in study.columns]
+        values.append([*job.cell.labels, str(job.cell.seed), job.run.hash, *own])
+    seeds = path.with_name(f"{path.stem}-seeds.csv")
+    write_table(seeds, [*study.axes, "seed", "run", *study.columns], values, numbers=len(study.columns))
+    return [path, seeds]

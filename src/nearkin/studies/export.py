@@ -1,0 +1,52 @@
+"""Tables as files: CSV, Markdown or LaTeX, by the ending of the name."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from nearkin.errors import NearkinError
+from nearkin.storage import atomic
+
+ENDINGS = (".csv", ".md", ".tex")
+LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--",
+})  # fmt: skip
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name whose ending is no format."""
+    if path.suffix.lower() not in ENDINGS:
+        raise NearkinError(f"{path}: a table is written as {', '.join(ENDINGS)}, by the ending of its name")
+
+
+def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
+    """Write a table, whole or not at all.
+
+    Parameters:
+        path: its name; .csv, .md or .tex.
+        header: names of the columns.
+        rows: one text per column.
+        numbers: how many columns at the end hold numbers; they are set flush right.
+    """
+    check_ending(path)
+    with atomic(path) as scratch, open(scratch / path.name, "w", newline="", encoding="utf-8") as file:
+        if path.suffix.lower() == ".csv":
+            csv.writer(file).writerows([header, *rows])
+        else:
+            file.write((_markdown if path.suffix.lower() == ".md" else _latex)(header, rows, numbers))
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:
+    rule = ["---"] * (len(header) - numbers) + ["---:"] * numbers
+    return "".join("| " + " | ".join(x.replace("|", r"\|") for x in line) + " |\n" for line in (header, rule, *rows))
+
+
+def _latex(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:
+    """A bare tabular with the rules of booktabs."""
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(cell.translate(LATEX) for cell in cells) + r" \\"
+
+    columns = "l" * (len(header) - numbers) + "r" * numbers
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", line(header), r"\midrule", *map(line, rows)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
