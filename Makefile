@@ -7,7 +7,7 @@ TABLES := losses miners rho samplers methods
 BENCHES := losses eval loop samplers chunks hist
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo test lint test-slow imports clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) table-methods_cub
+.PHONY: install demo test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) table-methods_cub
 
 install: $(READY)
 
@@ -26,6 +26,10 @@ lint: $(READY)
 
 test: lint
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# docs/settings.md, from the settings and docstrings in the code
+settings: $(READY)
+	@$(BIN)/python -m nearkin.config.explain > docs/settings.md
 
 # which room imports from which, and through how many files
 imports: $(READY)

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -28,6 +29,30 @@ def cache_dir() -> Path:
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "nearkin"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One entry of the cache."""
+
+    kind: str           # decoded, features, glyphs, hashes
+    path: Path
+    size: int           # bytes
+    used: float         # when it was last read, seconds since 1970
+
+
+def cached() -> list[Kept]:
+    """All entries of the cache, largest first."""
+    found = []
+    for folder in cache_dir().iterdir() if cache_dir().is_dir() else ():
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.suffix == ".lock":
+                continue
+            files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+            stats = [file.stat() for file in files]
+            used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
+            found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
+    return sorted(found, key=lambda each: -each.size)
 
 
 @contextmanager
@@ -57,6 +82,8 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
+        if path.is_relative_to(cache_dir()):
+            _make_room(path)
     except OSError as error:
         raise _explained(error, path, needs) from error
     finally:
@@ -96,6 +123,38 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def cache_limit() -> float | None:
+    """$NEARKIN_CACHE_LIMIT in GB, as bytes; None: as much as the disk holds."""
+    told = os.environ.get("NEARKIN_CACHE_LIMIT")
+    try:
+        return float(told) * 1e9 if told else None
+    except ValueError:
+        raise NearkinError(f"NEARKIN_CACHE_LIMIT={told!r}: a number of GB, such as 50") from None
+
+
+def beyond(found: list[Kept], limit: float) -> list[Kept]:
+    """The least recently used entries that are too much."""
+    kept, gone = 0.0, []
+    for each in sorted(found, key=lambda each: -each.used):
+        kept += each.size
+        if kept > limit:
+            gone.append(each)
+    return gone
+
+
+def discard(entry: Kept) -> None:
+    """Remove an entry of the cache."""
+    shutil.rmtree(entry.path, ignore_errors=True) if entry.path.is_dir() else entry.path.unlink(missing_ok=True)
+
+
+def _make_room(path: Path) -> None:
+    """Keep the cache within its limit; what was just made stays."""
+    if (limit := cache_limit()) is not None:
+        for entry in beyond(cached(), limit):
+            if entry.path != path:
+                discard(entry)
 
 
 def sweep(folder: Path, name: str = "*") -> None:

@@ -76,6 +76,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         ({"axes": {"loss": ["triplet", "triplet"]}}, "axis 'loss' in .*: triplet stands twice"),
         ({"seeds": [0, 1, 0]}, "seeds in .*: 0 stands twice"),
         ({"seeds": [True]}, "a list of whole numbers"),
+        ({"axes": {"seed": [1, 2]}}, "seeds are no axis"),
         ({"name": "../../x"}, "it names files"),
         ({"name": "/etc/x"}, "it names files"),
         ({"baselines": "pooled"}, "choices: untrained, none"),
@@ -110,7 +111,7 @@ def test_metrics_that_no_run_has_are_tested_not_trained(tiny, tmp_path):
 
 
 @pytest.mark.parametrize(("metrics", "said"), [(["nmii"], "unknown metric 'nmii'"), (["recall"], "which k"),
-                                               (["train.rh"], "unknown metric 'rh'"), ("nmi", "a list of names")])
+                                               (["train.rh"], "did you mean train.rho"), (["train.nmi"], "choices: train.pi_inter"), ("nmi", "a list of names")])
 def test_unknown_metrics_are_refused_before_training(tiny, tmp_path, metrics, said):
     with pytest.raises(NearkinError, match=said):
         read_study(write(tmp_path, tiny, metrics=metrics))

@@ -2,14 +2,16 @@
 
 import errno
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import nearkin
 from nearkin.cli.analyse import analyse_command
+from nearkin.cli.cache import cache_app
 from nearkin.cli.data import data_app
 from nearkin.cli.evaluate import evaluate_command
+from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
 from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
@@ -17,6 +19,8 @@ from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
 from nearkin.engine import distributed
 from nearkin.errors import NearkinError
+
+UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
 
 
 def print_version(asked: bool) -> None:
@@ -47,21 +51,34 @@ app.command("test")(test_command)
 app.command("study")(study_command)
 app.command("analyse")(analyse_command)
 app.command("list")(list_command)
+app.command("explain")(explain_command)
 app.command("doctor")(doctor_command)
 app.add_typer(data_app, name="data")
+app.add_typer(cache_app, name="cache")
 app.add_typer(runs_app, name="runs")
 
 
 def main() -> None:
     """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
     try:
-        app()
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
+            print(error.format_message(), file=sys.stderr)
+            sys.exit(2)
+        fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except NearkinError as error:
         fail(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        print("nearkin: interrupted", file=sys.stderr)
+        sys.exit(130)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            fail(f"the disk is full: {error.filename or 'cannot write'}")
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT):
             raise
-        fail(f"the disk is full: {error.filename or 'cannot write'}")
+        fail(f"{error.filename}: {error.strerror}")
+    sys.exit(code or 0)
 
 
 def fail(message: str) -> None:

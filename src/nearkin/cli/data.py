@@ -1,6 +1,7 @@
 """`nearkin data`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,20 +10,60 @@ import typer
 import nearkin
 from nearkin.cli import tables
 from nearkin.cli.options import Json
+from nearkin.data.exclude import listed
+from nearkin.errors import NearkinError
 from nearkin.registry import DATASETS
+from nearkin.storage import atomic
 
 data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
 
+Name = Annotated[str, typer.Argument(help="Name of the data set, or of its adapter.")]
+Root = Annotated[Path | None, typer.Option("--root", help="Its folder or file.")]
+Exclude = Annotated[Path | None, typer.Option("--exclude", help="A list of images to leave out, as data.exclude.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file for the list; else it is printed.")]
+
 
 @data_app.command("verify")
-def verify_command(
-    name: Annotated[str, typer.Argument(help="Name of the data set, or of its adapter.")],
-    root: Annotated[Path | None, typer.Option("--root", help="Its folder or file.")] = None,
-    as_json: Json = False,
-) -> None:
+def verify_command(name: Name, root: Root = None, exclude: Exclude = None, as_json: Json = False) -> None:
     """Count, compare with the official counts, open every image; exit code 1 when something is wrong."""
     table = nearkin.data.load_table(name, root)
+    if exclude is not None:
+        table = nearkin.data.exclude(table, exclude)
     report = nearkin.data.verify(table, getattr(DATASETS[name], "official", None))
     print(json.dumps(report.to_dict())) if as_json else tables.verified(report)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@data_app.command("dedupe")
+def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json: Json = False) -> None:
+    """List the images to leave out so that no two are equal, for data.exclude=FILE. Nothing is deleted.
+
+    Of equal images of one class the first stays. Of equal images of several classes none stays: nobody knows which
+    class is right.
+    """
+    groups = nearkin.data.dedupe(nearkin.data.load_table(name, root))
+    paths = [path for group in groups for path in group.left_out]
+    if output is not None:
+        _write(output, listed(groups))
+    if as_json:
+        print(json.dumps({"exclude": paths, "groups": [asdict(group) for group in groups]}))
+    elif output is None:
+        typer.echo(listed(groups), nl=False)
+    else:
+        images = "1 image" if len(paths) == 1 else f"{len(paths):,} images"
+        said = f"{images} to leave out, with data.exclude={output}"
+        tables.out.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a list; a file that holds anything else is never overwritten."""
+    content = text.encode("utf-8", errors="surrogateescape")
+    if file.is_dir():
+        raise NearkinError(f"-o {file} is a folder; name a file")
+    if file.exists():
+        if file.read_bytes() != content:
+            raise NearkinError(f"-o {file} exists and holds something else; remove it, or name another file")
+        return
+    with atomic(file) as scratch:
+        (scratch / file.name).write_bytes(content)

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from nearkin.engine.precision import bf16_trap, survives
-from nearkin.storage import cache_dir, human
+from nearkin.storage import cache_dir, cached, human
 
 
 @dataclass(frozen=True)
@@ -71,4 +71,6 @@ def _disk() -> Finding:
     existing = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(existing).free
     state: Literal["ok", "trap"] = "ok" if free > 2e9 else "trap"
-    return Finding("cache", state, f"{place}, {human(free)} free (another place: NEARKIN_CACHE=DIR)")
+    held = human(sum(each.size for each in cached()))
+    detail = f"{place} holds {held}, {human(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
+    return Finding("cache", state, detail)

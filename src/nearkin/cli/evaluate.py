@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from nearkin.cli import tables
-from nearkin.cli.options import Json
+from nearkin.cli.options import Json, Runs
 from nearkin.errors import NearkinError
-from nearkin.evaluation.per_query import write_per_query
+from nearkin.evaluation.per_query import check_per_query, write_per_query
 from nearkin.evaluation.readers import evaluate_files
 from nearkin.progress import bar
+from nearkin.runs.store import Run, Store
 
 
 def evaluate_command(
-    embeddings: Annotated[Path | None, typer.Argument(help="Embeddings: .npy .npz .parquet .pt .safetensors")] = None,
+    embeddings: Annotated[
+        str | None, typer.Argument(help="Embeddings (.npy .npz .parquet .pt .safetensors), or a tested run.")
+    ] = None,
     labels: Annotated[Path | None, typer.Argument(help="Labels, numbers or words, when not in the same file.")] = None,
     query: Annotated[str | None, typer.Option(help="Mask or indices of the queries, or a file of their own.")] = None,
     gallery: Annotated[str | None, typer.Option(help="The same for the gallery; FILE or EMBEDDINGS,LABELS.")] = None,
@@ -27,10 +30,15 @@ def evaluate_command(
     budget: Annotated[int, typer.Option(help="MiB of working memory beside the embeddings.")] = 256,
     bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write one row per query into this .parquet.")] = None,
+    runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Retrieval, clustering and space metrics of anyone's embeddings, exact, in bounded memory."""
-    names = metrics.split(",") if metrics else None
+    names = [name.strip() for name in metrics.split(",")] if metrics else None
+    if per_query is not None:
+        check_per_query(per_query)
+    if embeddings is not None and not Path(embeddings).suffix:
+        embeddings = str(stored_embeddings(Store(runs).find(embeddings)))
     with bar("evaluating", console=tables.err) as advance:
         evaluation = evaluate_files(
             embeddings, labels, query=query, gallery=gallery, k=numbers(k), metrics=names, distance=distance,
@@ -39,6 +47,13 @@ def evaluate_command(
     if per_query is not None:
         write_per_query(evaluation, per_query)
     print(json.dumps(evaluation.to_dict())) if as_json else tables.out.print(tables.evaluation_table(evaluation))
+
+
+def stored_embeddings(run: Run) -> Path:
+    """The test embeddings of a run, with labels and roles."""
+    if not run.tested:
+        raise NearkinError(f"run {run.hash} is not tested, so it has no test embeddings yet: nearkin test {run.hash}")
+    return run.path / "embeddings.npz"
 
 
 def numbers(text: str | None) -> tuple[int, ...] | None:

@@ -41,8 +41,9 @@ def study_command(
                 live.update(tables.jobs_table(jobs))
                 continue
             for job in jobs:
-                if job.state in ("done", "failed") and job.run.hash not in told:
-                    told.add(job.run.hash)
+                name = f"{job.cell.labels} {job.cell.seed}"
+                if job.state in ("done", "failed") and name not in told:
+                    told.add(name)
                     tables.err.print(f"{job.state}: {' '.join(job.cell.labels)} seed {job.cell.seed}", highlight=False)
     rows = summary.rows_of(study, jobs)
     files = summary.write_summary(study, rows, jobs, target)

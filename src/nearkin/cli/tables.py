@@ -19,9 +19,7 @@ from nearkin.runs.store import Run
 from nearkin.studies import summary
 from nearkin.studies.grid import Study
 from nearkin.studies.runner import Job
-from nearkin.studies.summary import Row
-
-SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1 and are told in per cent
+from nearkin.studies.summary import SHARES, Row
 
 WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160     # a file has no right edge
 out = Console(width=WIDTH)

@@ -9,6 +9,9 @@ never edited: when a default changes, the new one is added as `now`, and runs wi
 
 The hyper-parameters of registered classes are born with the defaults of their signature; one that changes is noted in
 `register("my_loss", born={"margin": 0.2})`.
+
+A field also says what it means, in `about`, and where its default comes from, in `source`: `nearkin explain` and
+docs/settings.md (config/explain.py) read both. Words change no hash.
 """
 
 import inspect
@@ -23,14 +26,32 @@ from nearkin.registry import hyperparameters
 SAME = object()
 
 
-def born(value: Any, *, now: Any = SAME, **bounds: Any) -> Any:
-    """A field whose default is `value`, and ever was; or `now`, since it changed."""
-    return Field(value if now is SAME else now, json_schema_extra={"born": value}, **bounds)
+def born(value: Any, *, now: Any = SAME, about: str = "", source: str = "", **bounds: Any) -> Any:
+    """A field whose default is `value`, and ever was; or `now`, since it changed.
+
+    Parameters:
+        value: the default that the field was born with.
+        now: its default today, where that is another.
+        about: what the setting means, in one or two sentences.
+        source: where the default comes from: a paper, a measurement.
+        bounds: as pydantic has them: ge, gt, le, lt.
+    """
+    told = {"born": value, "about": about, "source": source}
+    return Field(value if now is SAME else now, description=about or None, json_schema_extra=told, **bounds)
 
 
-def left_open(value: Any = None, **bounds: Any) -> Any:
-    """A field that runs/defaults.py fills; `value` is what it filled in plainly when the field was born."""
-    return Field(None, json_schema_extra={"born": value, "open": True}, **bounds)
+def left_open(value: Any = None, *, about: str = "", filled: str = "", source: str = "", **bounds: Any) -> Any:
+    """A field that runs/defaults.py fills; `value` is what it filled in plainly when the field was born.
+
+    Parameters:
+        value: the plain default that the field was born with; None: there was none.
+        about: what the setting means, in one or two sentences.
+        filled: what it becomes when it is left open, in words.
+        source: where that comes from: a paper, a measurement.
+        bounds: as pydantic has them: ge, gt, le, lt.
+    """
+    told = {"born": value, "open": True, "about": about, "filled": filled, "source": source}
+    return Field(None, description=about or None, json_schema_extra=told, **bounds)
 
 
 def birth(field: FieldInfo) -> tuple[Any, bool]:
@@ -45,7 +66,7 @@ def births(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, boo
     """Dotted key -> birth, of all fields of a tree of settings."""
     found: dict[str, tuple[Any, bool]] = {}
     for name, field in model.model_fields.items():
-        inner = _settings(field.annotation)
+        inner = tree_in(field.annotation)
         if inner is not None:
             found |= births(inner, f"{prefix}{name}.")
         elif field.json_schema_extra is not None or not field.is_required():
@@ -65,7 +86,7 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def _settings(annotation: Any) -> type[BaseModel] | None:
+def tree_in(annotation: Any) -> type[BaseModel] | None:
     """The tree of settings that a field holds, also where it may be None."""
     for candidate in (annotation, *getattr(annotation, "__args__", ())):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):

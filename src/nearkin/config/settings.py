@@ -1,11 +1,12 @@
 """The settings of a run that are the same for all parts: network, memory, training.
 
-Every default cites its source; None leaves a setting open; runs/defaults.py fills it.
+Every setting says what it means and where its default comes from; None leaves it open, and runs/defaults.py fills it.
+`nearkin explain KEY` and docs/settings.md show these words.
 """
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from nearkin.config.born import born, left_open
 from nearkin.errors import NearkinError
@@ -21,16 +22,75 @@ class Frozen(BaseModel):
 class ModelSpec(Frozen):
     """The network: `model.*`."""
 
-    backbone: str = born("convnet")
-    weights: str | None = born(None)            # None, "imagenet" (packaged weights) or a local path
-    pool: Literal["avg", "max", "both"] | None = left_open("avg") # None: filled by runs/defaults.py
-    head: str | None = left_open("linear")      # None: the method's, or linear
-    dim: int | None = left_open(ge=1)           # None: filled by runs/defaults.py
-    parts: int = born(4, ge=1)                  # of a DRML head
-    norm: Literal["none", "layer"] | None = left_open("none") # None: the loss's
-    freeze_bn: bool | None = left_open()        # None: filled by runs/defaults.py
-    cut: str = born("none")
-    views: int = born(2, ge=1)
+    backbone: str = born(
+        "convnet",
+        about="The image network without its classifier: a registered name (`nearkin list backbones`), `timm/NAME` for "
+        "a model of the package timm, or the import path of a class of your own.",
+        source="convnet is small enough to train from random weights on one CPU core.",
+    )
+    weights: str | None = born(
+        None,
+        about="What the backbone starts from: null is random numbers, `imagenet` the weights that come in a Python "
+        "package (efficientnet_lite0 only), anything else a local checkpoint (.pth, .pt or .safetensors). Given "
+        "weights change the defaults of train.lr, train.batch, model.pool, model.dim and model.freeze_bn. A file "
+        "counts by its content, not by its name.",
+    )
+    pool: Literal["avg", "max", "both"] | None = left_open(
+        "avg",
+        about="How the last feature map of the backbone becomes one vector: its average, its maximum, or the sum of "
+        "both.",
+        filled="avg from random weights, both from given weights",
+        source="both as in the code of ProxyAnchor.",
+    )
+    head: str | None = left_open(
+        "linear",
+        about="What turns the pooled feature into the embedding. `linear` is one layer; `none` takes the pooled "
+        "feature itself, and model.dim is not read; `drml` belongs to method=drml; an import path names a class of "
+        "your own.",
+        filled="the method's head (drml), else linear",
+    )
+    dim: int | None = left_open(
+        ge=1,
+        about="The number of dimensions of an embedding. More can tell more classes apart, and cost memory and time in "
+        "every search.",
+        filled="128 from random weights, 512 from given weights",
+        source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
+    )
+    parts: int = born(
+        4,
+        ge=1,
+        about="Into how many parts a drml head cuts feature and embedding; it must divide the width of both. Other "
+        "heads do not read it.",
+        source="Zheng et al. 2021.",
+    )
+    norm: Literal["none", "layer"] | None = left_open(
+        "none",
+        about="What follows the head: nothing, or a LayerNorm without parameters. The L2 normalisation that retrieval "
+        "needs happens in any case and has no setting.",
+        filled="the loss's: layer for hist, none for all others",
+        source="Lim et al. 2022 for hist.",
+    )
+    freeze_bn: bool | None = left_open(
+        about="Keep the mean and variance of every BatchNorm of the backbone as they are; its scale and shift still "
+        "train. With true, no image depends on the others of its batch inside the network, which train.chunk needs.",
+        filled="false from random weights, true from given weights",
+        source="Frozen statistics as in the code of Roth et al. 2020.",
+    )
+    cut: str = born(
+        "none",
+        about="How much of the backbone is frozen. `none`: all of it trains. The name of a stage: all stages up to and "
+        "including it are frozen; their output is computed once, kept in the cache as float16, and only the rest "
+        "trains. `all`: the head alone trains, on pooled features. A cut makes epochs many times faster and the "
+        "network less able to learn; it is meant for given weights.",
+    )
+    views: int = born(
+        2,
+        ge=1,
+        about="With a cut, in how many versions each training image is computed, because images behind a cut cannot be "
+        "augmented anew at every step: 1 is the plain image, 2 adds its mirror image, more add random crops (where "
+        "the data must not be mirrored, crops take that place too). Every time an image is used, one of its versions "
+        "is drawn. Time and disk grow with it; without a cut it is not read.",
+    )
 
     @model_validator(mode="after")
     def _known(self) -> "ModelSpec":
@@ -41,46 +101,188 @@ class ModelSpec(Frozen):
 
 
 class MemorySpec(Frozen):
-    """Cross-batch memory (memory.py)."""
+    """Cross-batch memory (memory.py): `memory.*`."""
 
-    size: int = born(0, ge=0)                   # embeddings kept; 0: none
-    warmup: int = born(1, ge=0)                 # epochs without it: 1,000 steps in its source, an epoch of SOP
+    size: int = born(
+        0,
+        ge=0,
+        about="How many embeddings of the last batches are kept, as further references that the batch is compared "
+        "with; 0: no memory. A loss that cannot use one refuses it and names those that can.",
+        source="The method is that of Wang et al. 2020.",
+    )
+    warmup: int = born(
+        1,
+        ge=0,
+        about="For how many epochs the memory is filled but not used yet, because embeddings change fast at first.",
+        source="Wang et al. 2020 wait 1,000 steps, about an epoch of SOP.",
+    )
 
 
 class GroupSpec(Frozen):
-    """Settings of one parameter group (backbone, head, loss, ...) that differ from the common ones."""
+    """Settings of one parameter group (backbone, head, loss, ...) that differ from the common ones:
+    `train.groups.NAME.*`."""
 
-    lr: float | None = Field(None, ge=0)
-    weight_decay: float | None = Field(None, ge=0)
-    eps: float | None = Field(None, gt=0)
+    lr: float | None = born(
+        None,
+        ge=0,
+        about="The learning rate of this group. null: that of the loss where it brings one (proxies learn at 50 or 100 "
+        "times train.lr, as docs/definitions.md says), else train.lr.",
+    )
+    weight_decay: float | None = born(None, ge=0, about="The weight decay of this group. null: train.weight_decay.")
+    eps: float | None = born(None, gt=0, about="The ε of this group. null: train.eps.")
 
 
 class TrainSpec(Frozen):
     """Optimiser, epochs, batches, selection: `train.*`."""
 
-    optimiser: Literal["sgd", "rmsprop", "adam", "adamw"] = born("adamw")
-    lr: float | None = left_open(gt=0)          # None: filled by runs/defaults.py
-    weight_decay: float = born(1e-4, ge=0)      # ProxyAnchor's and the thesis's code
-    momentum: float = born(0.9, ge=0, lt=1)     # SGD and RMSprop (reality check)
-    eps: float = born(1e-8, gt=0)
-    epochs: int | None = left_open(ge=0)        # None: filled by runs/defaults.py; 0: the untrained network
-    batches_per_epoch: int | None = born(None, ge=1) # None: an epoch is one pass of the sampler
-    batch: int | None = left_open(ge=2)         # None: filled by runs/defaults.py
-    chunk: int | None = born(None, ge=1)        # images in memory at a time (two passes); None: the whole batch
-    schedule: Literal["constant", "step", "cosine"] = born("constant")
-    step: int = born(10, ge=1)                  # epochs between the drops of `step`
-    gamma: float = born(0.5, gt=0, le=1)        # ProxyAnchor's code
-    warmup: int = born(0, ge=0)                 # epochs in which only new parameters train
-    clip: float | None = born(None, gt=0)
-    clip_by: Literal["value", "norm"] = born("value")
-    groups: dict[str, GroupSpec] = born({})
-    eval_every: int = born(1, ge=1)             # epochs
-    patience: int | None = born(None, ge=1)     # epochs without a better validation result
-    select: str = born("map_at_r")              # the metric on validation classes that picks the epoch
-    seed: int = born(0, ge=0)
-    device: Literal["auto", "cpu", "cuda", "mps"] = born("auto")
-    amp: bool = born(False)
-    curve: bool = born(False)                       # keep test embeddings of every epoch, for a test curve afterwards
+    optimiser: Literal["sgd", "rmsprop", "adam", "adamw"] = born(
+        "adamw",
+        about="The rule by which gradients change the weights: one of PyTorch's optimisers.",
+        source="ProxyAnchor's code.",
+    )
+    lr: float | None = left_open(
+        gt=0,
+        about="The learning rate: how far one step moves the weights of backbone and head. Losses may multiply it for "
+        "parameters of their own; train.groups sets it for one group.",
+        filled="1e-3 from random weights, 3e-4 from given weights, 1e-3 where the head alone trains (cut=all)",
+        source="Measured on glyphs (batches of 32 x 4) and on CUB at 128 px.",
+    )
+    weight_decay: float = born(
+        1e-4,
+        ge=0,
+        about="How strongly the optimiser draws all weights towards 0.",
+        source="The codes of ProxyAnchor and of Psomas 2020.",
+    )
+    momentum: float = born(
+        0.9,
+        ge=0,
+        lt=1,
+        about="The momentum of sgd and rmsprop; adam and adamw do not read it.",
+        source="Musgrave et al. 2020, a metric learning reality check.",
+    )
+    eps: float = born(
+        1e-8,
+        gt=0,
+        about="The ε that keeps the divisions of adam, adamw and rmsprop finite; sgd does not read it.",
+        source="PyTorch's.",
+    )
+    epochs: int | None = left_open(
+        ge=0,
+        about="How many epochs are trained. An epoch is one pass of the sampler, about as many steps as the training "
+        "images fill batches, or train.batches_per_epoch steps. 0 is the untrained network: it is embedded and "
+        "tested, and loss, sampler and optimiser do not count.",
+        filled="8",
+        source="Measured on glyphs and on CUB; heads alone (cut=all) overfit early there.",
+    )
+    batches_per_epoch: int | None = born(
+        None,
+        ge=1,
+        about="How many steps make an epoch; null: one pass of the sampler. All of training is then epochs x "
+        "batches_per_epoch steps, however many images there are. Validation, schedule, warm-up and patience count in "
+        "these epochs.",
+    )
+    batch: int | None = left_open(
+        ge=2,
+        about="How many images stand in a batch: those that a loss on pairs compares with each other in one step. "
+        "Another batch gives another result. Where it does not fit into memory, set train.chunk, not this.",
+        filled="128 from random weights, 96 from given weights; fewer where the training images cannot fill it",
+        source="Measured on glyphs (32 x 4) and on CUB at 128 px.",
+    )
+    chunk: int | None = born(
+        None,
+        ge=1,
+        about="How many images of a batch pass through the network at a time; null: the whole batch. It saves memory "
+        "at the price of a second forward pass, and the gradient stays that of the whole batch. It needs "
+        "model.freeze_bn=true (or a network without BatchNorm), and no mixup.",
+        source="Two passes as in Gao et al. 2021, gradient caching.",
+    )
+    schedule: Literal["constant", "step", "cosine"] = born(
+        "constant",
+        about="How the learning rate changes: not at all; times train.gamma after every train.step epochs; or along "
+        "half a cosine from train.lr down to 0 over all epochs.",
+    )
+    step: int = born(
+        10,
+        ge=1,
+        about="Of schedule=step: the epochs between two drops of the learning rate.",
+        source="ProxyAnchor's code.",
+    )
+    gamma: float = born(
+        0.5,
+        gt=0,
+        le=1,
+        about="Of schedule=step: the factor of every drop.",
+        source="ProxyAnchor's code.",
+    )
+    warmup: int = born(
+        0,
+        ge=0,
+        about="For how many of the epochs, at the beginning, only new parameters train: head, proxies, and a backbone "
+        "from random weights. A backbone with given weights waits.",
+    )
+    clip: float | None = born(
+        None,
+        gt=0,
+        about="The bound on gradients, against steps that are far too large; null: no bound. train.clip_by says what "
+        "it bounds.",
+    )
+    clip_by: Literal["value", "norm"] = born(
+        "value",
+        about="What train.clip bounds: every entry of the gradient (value), or the length of the whole gradient, all "
+        "parameters together (norm).",
+        source="ProxyAnchor's code clips by value, at 10.",
+    )
+    groups: dict[str, GroupSpec] = born(
+        {},
+        about="Settings of single parameter groups, as in train.groups.head.lr=1e-3: backbone, head, loss (proxies, "
+        "β); distributions and hgnn of loss=hist; decoder of method=drml.",
+    )
+    eval_every: int = born(
+        1,
+        ge=1,
+        about="Every how many epochs the network is measured on the validation images; the last epoch always is. Only "
+        "measured epochs can be chosen. Raise it when validation takes longer than an epoch.",
+    )
+    patience: int | None = born(
+        None,
+        ge=1,
+        about="Training stops early when this many epochs have passed since the best validation result; null: it never "
+        "does. The best epoch is chosen either way, so patience only saves time. At least train.eval_every; a "
+        "protocol without validation images does not read it.",
+    )
+    select: str = born(
+        "map_at_r",
+        about="The metric on validation images by which the epoch is chosen, as in recall@1 or nmi (`nearkin list "
+        "metrics`). The table of a study is sorted by it. With protocol=standard nothing validates, and the last "
+        "epoch is taken.",
+        source="MAP@R is Musgrave et al.'s, 2020: it reads a query's whole neighbourhood, not the first neighbour "
+        "alone.",
+    )
+    seed: int = born(
+        0,
+        ge=0,
+        about="Draws the first weights, the batches, crops, dropout and all that loss and miner draw. Two seeds differ "
+        "like two repetitions. It does not divide the classes, which is protocol.seed, nor draw the glyphs, which is "
+        "data.seed.",
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = born(
+        "auto",
+        about="What computes: auto is an NVIDIA GPU (cuda), else Apple's (mps), else the CPU; `nearkin doctor` says "
+        "what is there. It is not part of a run's name: a run that was begun on one device may go on on another, to "
+        "rounding.",
+    )
+    amp: bool = born(
+        False,
+        about="Compute the network in bfloat16 where PyTorch holds that to be safe: faster on newer GPUs, a little "
+        "less exact. Losses and weights stay float32. Some CPUs kill the process at the first bfloat16 product; "
+        "`nearkin doctor` tries that.",
+    )
+    curve: bool = born(
+        False,
+        about="Keep the embeddings of the test images after every epoch, without their labels, so that the test can "
+        "draw a curve over epochs (curve.json). The choice of the epoch never sees it. It is not part of a run's "
+        "name, and a run that is stored already gets no curve afterwards.",
+    )
 
     @model_validator(mode="after")
     def _stops_on_validation(self) -> "TrainSpec":

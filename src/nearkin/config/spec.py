@@ -38,7 +38,8 @@ REGISTRIES = {
     "method": registries.METHODS,
 }  # fmt: skip
 PARTS = tuple(REGISTRIES)
-UNHASHED = {"data.root", "train.device", "train.curve"}  # where it runs and what is kept, not what is run
+# where it runs and what is kept, not what is run; what is excluded counts by its effect, the data hash
+UNHASHED = {"data.root", "data.exclude", "train.device", "train.curve"}
 
 
 class Part(BaseModel):
@@ -89,12 +90,45 @@ class DataSpec(Part):
     """The data set and the geometry of its images: `data.*`."""
 
     registry = REGISTRIES["data"]
-    name: str = born("glyphs")
-    root: Path | None = born(None)
-    size: int | None = left_open(ge=8)          # pixels of the test crop; None: the backbone's record
-    resize: int | None = left_open(ge=8)        # shorter side before cropping; None: the backbone's record
-    crop: int | None = left_open(ge=8)          # pixels of the training crop; None: the backbone's record
-    on_error: Literal["raise", "skip"] = born("raise")
+    name: str = born("glyphs", about="The data set, or the reader of your own images: `nearkin list datasets`.")
+    root: Path | None = born(
+        None,
+        about="Where its files lie: the folder, or for csv the list. It is not part of a run's name, which covers the "
+        "content of the images instead; glyphs are drawn and have none.",
+    )
+    size: int | None = left_open(
+        ge=8,
+        about="The side, in pixels, of the square from the middle of an image that is embedded for validation, test "
+        "and search. Set alone, it scales resize and crop along, so that it is the one setting for smaller or larger "
+        "images.",
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 224, timm's their own",
+        source="The size that the weights were trained or measured at.",
+    )
+    resize: int | None = left_open(
+        ge=8,
+        about="The length, in pixels, that the shorter side of every image is given once, when it is decoded into the "
+        "cache; both crops are cut from that. glyphs are drawn at this size.",
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 256; scaled with data.size",
+        source="As data.size.",
+    )
+    crop: int | None = left_open(
+        ge=8,
+        about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
+        "resized to this. Smaller than data.size trains faster.",
+        filled="the backbone's: convnet 32, efficientnet_lite0 112, the other built-in ones 224; scaled with data.size",
+        source="As data.size.",
+    )
+    on_error: Literal["raise", "skip"] = born(
+        "raise",
+        about="What happens at an image that cannot be read: `raise` stops before training and names the file, `skip` "
+        "leaves the image out and counts it in the result. `nearkin data verify` finds all of them beforehand.",
+    )
+    exclude: Path | None = born(
+        None,
+        about="A file that lists images to leave out, one path per line, relative to the root; lines that begin with # "
+        "do not count. `nearkin data dedupe` writes such a list of equal images. It is not part of a run's name, which "
+        "covers the images that are left instead.",
+    )
 
 
 class ProtocolSpec(Part):
@@ -144,18 +178,55 @@ class RunSpec(Frozen):
         run = nearkin.train(spec, seed=1)
     """
 
-    data: DataSpec = Field(default_factory=lambda: DataSpec())
-    protocol: ProtocolSpec = Field(default_factory=lambda: ProtocolSpec())
-    sampler: SamplerSpec | None = None          # None: filled by runs/defaults.py
-    model: ModelSpec = Field(default_factory=lambda: ModelSpec())
-    loss: LossSpec = Field(default_factory=lambda: LossSpec())
-    miner: MinerSpec | None = None
-    regulariser: RegulariserSpec | None = None
-    method: MethodSpec | None = None            # what is built around the loss; None: nothing
-    memory: MemorySpec = Field(default_factory=lambda: MemorySpec())
-    train: TrainSpec = Field(default_factory=lambda: TrainSpec())
-
-    purpose: Literal["final", "trial"] = born("final")   # a trial chooses settings: it is never tested
+    data: DataSpec = Field(
+        default_factory=lambda: DataSpec(),
+        description="The data set: images and their classes, and at which size they are read.",
+    )
+    protocol: ProtocolSpec = Field(
+        default_factory=lambda: ProtocolSpec(),
+        description="Which classes or images train, which choose the epoch, and which are tested.",
+    )
+    sampler: SamplerSpec | None = left_open(
+        about="Which training images stand together in a batch.",
+        filled="random for losses with class vectors (proxies), balanced for all others",
+        source="Random batches for proxies as in the codes of ProxyAnchor, HIST and Psomas 2020.",
+    )
+    model: ModelSpec = Field(
+        default_factory=lambda: ModelSpec(),
+        description="The network: backbone, pooling, head, and what of it is frozen.",
+    )
+    loss: LossSpec = Field(
+        default_factory=lambda: LossSpec(),
+        description="What training minimises: it is small when images of one class lie near each other and others "
+        "apart.",
+    )
+    miner: MinerSpec | None = born(
+        None,
+        about="Which pairs or triplets of a batch the loss sees; without one, most losses see all of them. It must "
+        "give what the loss takes: `nearkin list miners` and `nearkin list losses` say what that is.",
+    )
+    regulariser: RegulariserSpec | None = born(
+        None,
+        about="What is added to the loss, or done to its triplets, against overfitting.",
+    )
+    method: MethodSpec | None = born(
+        None,
+        about="What is built around the loss: a whole method that trains more than one embedding with it.",
+    )
+    memory: MemorySpec = Field(
+        default_factory=lambda: MemorySpec(),
+        description="Cross-batch memory: embeddings of earlier batches as further references.",
+    )
+    train: TrainSpec = Field(
+        default_factory=lambda: TrainSpec(),
+        description="How it is trained: optimiser, epochs, batches, the choice of the epoch.",
+    )
+    purpose: Literal["final", "trial"] = born(
+        "final",
+        about="What a run is for. `final`: it is tested once its epoch is chosen. `trial`: it helps to choose settings "
+        "by its validation result and is never tested, so that no choice of yours can follow the test images. The "
+        "same settings under the other purpose are another run.",
+    )
 
     def tree(self) -> dict[str, Any]:
         """Plain values, as YAML and JSON have them; parts that are not set stay out."""

@@ -9,6 +9,12 @@ from nearkin.evaluation.retrieval import Evaluation
 from nearkin.storage import atomic
 
 
+def check_per_query(path: Path) -> None:
+    """Refuse a name that is no parquet file's."""
+    if path.suffix.lower() != ".parquet":
+        raise NearkinError(f"{path}: values per query are written as .parquet, such as {path.with_suffix('.parquet')}")
+
+
 def write_per_query(evaluation: Evaluation, path: str | Path) -> None:
     """Write a Parquet file with one row per query: its position, its label, and its value of every retrieval metric.
 
@@ -22,6 +28,7 @@ def write_per_query(evaluation: Evaluation, path: str | Path) -> None:
     import pyarrow.parquet as pq
 
     path = Path(path)
+    check_per_query(path)
     if not path.parent.is_dir():
         raise NearkinError(f"{path} cannot be written: there is no folder {path.parent}")
     columns = {"query": np.arange(evaluation.n), "label": evaluation.labels}

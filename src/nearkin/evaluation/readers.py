@@ -9,6 +9,7 @@
 In a file with several arrays, the embeddings and the labels are recognised by their names (`EMBEDDINGS`, `LABELS`).
 """
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,20 @@ def evaluate_files(
     if embeddings is not None:
         z, y = read_set(embeddings, labels)
         asks, asked = (None if path is None else read_selection(path) for path in (query, gallery))
+        if query is None and gallery is None and labels is None:
+            asks, asked = _roles(read(embeddings))
         return evaluate(z, y, query=asks, gallery=asked, **options)
     if query is None or gallery is None:
         raise NearkinError("no embeddings: name a file of embeddings, or both a query and a gallery file")
     return evaluate(*_pair(query), gallery=_pair(gallery), **options)
+
+
+def _roles(held: dict[str, Any]) -> tuple[Any, Any]:
+    """Masks of queries and gallery, where a file says of each item whether it is query, gallery or both."""
+    roles = np.asarray(held.get("roles", []))
+    if roles.dtype.kind != "U" or (roles == "both").all():
+        return None, None
+    return np.isin(roles, ["query", "both"]), np.isin(roles, ["gallery", "both"])
 
 
 def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[Any, Any]:
@@ -68,7 +79,9 @@ def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[
 
 
 def read_selection(path: str | Path) -> Any:
-    """A mask or indices, from a file with this array alone."""
+    """A mask or indices: a file with this array alone, or numbers such as 0,1,5."""
+    if re.fullmatch(r"\d+(,\d+)*", str(path)):
+        return np.array([int(number) for number in str(path).split(",")])
     held = read(path)
     if len(held) != 1:
         raise NearkinError(
@@ -96,6 +109,10 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def _npy(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        begins = file.read(6)
+    if begins != b"\x93NUMPY":
+        raise NearkinError(f"{path} is no .npy file, whatever its name says: it begins with {begins!r}")
     try:
         # Memory-mapped, copy on write: pages are read from the file when they are used, and torch shares them.
         return {"": np.load(path, mmap_mode="c", allow_pickle=False)}

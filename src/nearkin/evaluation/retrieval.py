@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from nearkin.config.bounds import at_least
 from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.metrics.base import Metric, parse
 from nearkin.evaluation.metrics.clustering import kmeans
@@ -121,6 +122,7 @@ def evaluate(
         print(result.metrics["map_at_r"])
     """
     distance = chosen_distance(distance, metric)
+    at_least(0, bootstrap=bootstrap)
     sets = make_sets(embeddings, labels, query, gallery, distance)
     if k is None:
         k = [each for each in DEFAULT_K if each <= sets.available]

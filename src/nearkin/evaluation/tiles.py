@@ -36,7 +36,14 @@ def chosen_distance(distance: str | None, metric: str | None) -> str:
             "give distance alone"
         )
     given = metric if distance is None else distance
-    return "cosine" if given is None else given
+    return check_distance("cosine" if given is None else given)
+
+
+def check_distance(distance: str) -> str:
+    """The distance itself, when it is one."""
+    if distance not in DISTANCES:
+        raise NearkinError(f"unknown distance {distance!r}: {choices(distance, DISTANCES)}")
+    return distance
 
 
 class Tiles:
@@ -57,8 +64,7 @@ class Tiles:
     """
 
     def __init__(self, query: Tensor, gallery: Tensor, distance: str, own: np.ndarray | Tensor | None = None):
-        if distance not in DISTANCES:
-            raise NearkinError(f"unknown distance {distance!r}: {choices(distance, DISTANCES)}")
+        check_distance(distance)
         if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
             shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
             raise NearkinError(f"queries and gallery have shapes {shapes}; they must be (Q, D) and (G, D)")

@@ -13,7 +13,9 @@ from nearkin.engine.batches import Source, seed_of
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
+from nearkin.engine.gradient import check_chunks
 from nearkin.engine.loop import Reached, fit, model_file
+from nearkin.engine.optimise import make_optimiser
 from nearkin.engine.precision import bf16_trap
 from nearkin.errors import NearkinError
 from nearkin.evaluation.retrieval import evaluate
@@ -114,6 +116,10 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
         memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
     if here.world > 1 and objective.mixes:
         raise NearkinError("mixup mixes images of different processes: train it with one")
+    if spec.train.epochs:                                           # refused before features are computed
+        make_optimiser(spec.train, model, objective)
+        if spec.train.chunk is not None:
+            check_chunks(spec.train.chunk, model, objective)
     again = (run.path / "spec.yaml").exists() and not run.begun      # begun before, and nothing was saved
     run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))

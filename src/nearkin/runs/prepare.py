@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from nearkin.config.spec import DataSpec, RunSpec
-from nearkin.data import Decoded, PixelSource, Table, load_table
+from nearkin.data import Decoded, PixelSource, Table, exclude, load_table
 from nearkin.data import transforms as transforms_module
 from nearkin.data.cache import data_hash, decoded
 from nearkin.engine import loop
@@ -22,6 +23,7 @@ from nearkin.evaluation.metrics.base import parse
 from nearkin.methods.base import Method
 from nearkin.models import Model
 from nearkin.models.cut import FeatureSource
+from nearkin.models.weights import packaged
 from nearkin.protocols import Split
 from nearkin.registry import METRICS, hyperparameters
 from nearkin.runs.defaults import fit_batch, resolve
@@ -84,10 +86,20 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
 def check_network(spec: RunSpec) -> None:
     """Weights that are not there, and embeddings beyond reason, are refused before anything is read."""
     weights = spec.model.weights
-    if weights not in (None, "imagenet") and not Path(str(weights)).expanduser().is_file():
+    if weights == "imagenet":
+        packaged(spec.model.backbone)
+    elif weights is not None and not Path(str(weights)).expanduser().is_file():
         raise NearkinError(f"weights={weights!r}: no such file; give 'imagenet' or a local .pth, .pt or .safetensors")
     if (spec.model.dim or 0) > MOST_DIMENSIONS:
         raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
+    if spec.train.epochs and spec.method is None:
+        with torch.random.fork_rng():                               # a small one, to see what goes together
+            objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
+        if spec.memory.size:
+            objective.check_memory()
+        groups = {"backbone", "head", *(group["name"] for group in objective.parameter_groups())}
+        if unknown := sorted(set(spec.train.groups) - groups):
+            raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
 
 
 def read_table(data: DataSpec) -> Table:
@@ -102,6 +114,7 @@ def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table
     if known is not None and key in known:
         return known[key]
     table = read_table(data) if table is None else table
+    table = table if data.exclude is None else exclude(table, data.exclude)
     images: Table | Decoded = table
     skipped: list[tuple[str, str]] = []
     if table.images is None:
@@ -158,17 +171,20 @@ def make_source(prepared: Prepared, model: Model) -> Source:
     )  # fmt: skip
 
 
+def parts_of(spec: RunSpec) -> dict[str, Any]:
+    """Loss, miner and regularisers of a spec, as `build_objective` takes them."""
+    return {
+        "loss": (spec.loss.name, spec.loss.params),
+        "miner": (spec.miner.name, spec.miner.params) if spec.miner else None,
+        "regularisers": [(spec.regulariser.name, spec.regulariser.params)] if spec.regulariser else [],
+    }
+
+
 def make_objective(spec: RunSpec, model: Model, *, num_classes: int) -> Method:
     """The objective of a spec: loss, miner and regulariser, with a method around them where one is set."""
 
     def objective(dim: int) -> Method:
-        return build_objective(
-            loss=(spec.loss.name, spec.loss.params),
-            miner=(spec.miner.name, spec.miner.params) if spec.miner else None,
-            regularisers=[(spec.regulariser.name, spec.regulariser.params)] if spec.regulariser else [],
-            num_classes=num_classes,
-            dim=dim,
-        )
+        return build_objective(**parts_of(spec), num_classes=num_classes, dim=dim)
 
     if spec.method is None:
         return objective(model.dim)

@@ -21,6 +21,7 @@ from nearkin.evaluation import retrieval
 from nearkin.evaluation.metrics.base import parse
 from nearkin.evaluation.per_query import write_per_query
 from nearkin.evaluation.retrieval import Evaluation, evaluate
+from nearkin.evaluation.tiles import check_distance
 from nearkin.protocols import Split
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
@@ -91,11 +92,18 @@ def measure(
 ) -> dict[str, float]:
     """The same for a run whose lock is held, by all processes of a job. What is stored is not computed again."""
     check_final(run)
+    check_distance(distance)
+    for name in metrics or ():
+        parse(name)
     tested = _stored(run) if _holds_embeddings(run) else _embedded(run, device or pick_device(run.spec.train.device))
     if not ranks().first:
         return {}
     customary = _customary(run, tested)
-    wanted = [m.key for name in metrics or retrieval.DEFAULT for m in parse(name, customary if k is None else k)]
+    asked = [m for name in metrics or retrieval.DEFAULT for m in parse(name, customary if k is None else k)]
+    wanted = [m.key for m in asked]
+    for m in asked:                                                 # before anything is opened
+        if m.k is not None and m.k > tested.available:
+            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {tested.available} neighbours per query")
     if not run.tested:
         store.opened(run, ["the customary ones"])
         _store_first(run, tested, tested.evaluate(k=customary))

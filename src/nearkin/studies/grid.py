@@ -28,6 +28,7 @@ from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
 from nearkin.runs.defaults import resolve
+from nearkin.runs.fit import SPACE
 
 KEYS = ("name", "base", "axes", "seeds", "metrics", "baselines")
 
@@ -84,6 +85,8 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
     if not isinstance(seeds, list) or not all(type(s) is int for s in seeds) or not seeds:
         raise NearkinError(f"seeds={seeds!r} in {path}: a list of whole numbers")
     _distinct(seeds, f"seeds in {path}")
+    if "seed" in axes or "train.seed" in axes:
+        raise NearkinError(f"axes in {path}: seeds are no axis; write seeds: [0, 1, 2] beside the axes")
     points = [_points(str(key), values) for key, values in axes.items()]
     for key, place in zip(axes, points, strict=True):
         _distinct([label for label, _ in place], f"axis {key!r} in {path}")
@@ -148,7 +151,8 @@ def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dic
 def _metric(name: str) -> str:
     """Its name as results have it; an unknown one is an error before anything is trained."""
     if name.startswith("train."):
-        parse(name.removeprefix("train."))
+        if name.removeprefix("train.") not in SPACE:
+            raise NearkinError(f"metric {name!r}: {choices(name, [f'train.{each}' for each in SPACE])}")
         return name
     found = parse(name)
     if not found:

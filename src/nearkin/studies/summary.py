@@ -11,6 +11,8 @@ from nearkin.studies.export import write_table
 from nearkin.studies.grid import Study
 from nearkin.studies.runner import Job
 
+SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1
+
 
 @dataclass
 class Row:
@@ -59,8 +61,9 @@ def cell(row: Row, metric: str) -> str:
 
 
 def is_share(metric: str) -> bool:
-    """Is it told in per cent? Spectra and densities of the training embeddings are not."""
-    return not metric.startswith("train.")
+    """Is it told in per cent? Retrieval and clustering are; spectra, densities and hubness are not."""
+    name = metric.removeprefix("validation ").removeprefix("train.").partition("@")[0]
+    return METRICS[name].kind in SHARES
 
 
 def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:

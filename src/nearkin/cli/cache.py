@@ -1,0 +1,50 @@
+"""`nearkin cache`."""
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from nearkin.cli import tables
+from nearkin.cli.options import Json
+from nearkin.storage import beyond, cache_dir, cached, discard, human
+
+cache_app = typer.Typer(
+    no_args_is_help=True,
+    help="Look at decoded images and features that are kept, and clear them.",
+    epilog="NEARKIN_CACHE=DIR puts them elsewhere, NEARKIN_CACHE_LIMIT=50 keeps 50 GB.",
+)
+
+
+@cache_app.command("list")
+def cache_list(as_json: Json = False) -> None:
+    """What is kept, how large it is, and when it was last used."""
+    found = cached()
+    if as_json:
+        print(json.dumps([{**vars(each), "path": str(each.path)} for each in found]))
+        return
+    rows = [[each.kind, each.path.name, human(each.size), tables.age(time.time() - each.used)] for each in found]
+    title = f"{cache_dir()}: {human(sum(each.size for each in found))}; all of it can be made again"
+    tables.out.print(tables.table(title, {"kind": "left", "what": "left", "size": "right", "last used": "right"}, rows))
+
+
+@cache_app.command("clear")
+def cache_clear(
+    older: Annotated[float, typer.Option("--older", help="Only what was not used for so many days.", min=0)] = 0.0,
+    limit: Annotated[float | None, typer.Option("--limit", help="Keep so many GB, the last used.", min=0)] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove what is kept; it is made again when it is needed."""
+    gone = [each for each in cached() if time.time() - each.used >= older * 86400]
+    if limit is not None:
+        gone = beyond(gone, limit * 1e9)
+    size = human(sum(each.size for each in gone))
+    if not gone:
+        tables.out.print("nothing to clear", highlight=False)
+        return
+    if not yes and not typer.confirm(f"Remove {len(gone)} of {len(cached())} entries, {size}, from {cache_dir()}?"):
+        raise typer.Exit(1)
+    for each in gone:
+        discard(each)
+    tables.out.print(f"removed {len(gone)} entries, {size}", highlight=False)

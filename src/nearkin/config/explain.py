@@ -1,0 +1,411 @@
+"""What a setting means: read off the fields of a spec and the docstrings of the registered classes.
+
+    explain("train.lr")                 one setting
+    explain("dim")                      an alias
+    explain("loss")                     a part: what it is, its default, its choices
+    explain("loss.alpha")               a hyper-parameter, of every loss that has it
+    explain("multi_similarity.alpha")   of one class
+    explain("multi_similarity")         all classes of that name
+    explain("train")                    a group of settings
+
+`python -m nearkin.config.explain > docs/settings.md` (`make settings`) writes the same as one page.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from nearkin import registry
+from nearkin.config.born import plain, tree_in
+from nearkin.config.settings import GroupSpec
+from nearkin.config.spec import ALIASES, PARTS, REGISTRIES, UNHASHED, Part, RunSpec
+from nearkin.errors import NearkinError, choices
+from nearkin.registry import Registry, hyperparameters
+
+CLASSES: dict[str, Registry] = {                # kind of a class -> all classes of that kind
+    **REGISTRIES, "backbone": registry.BACKBONES, "head": registry.HEADS, "metric": registry.METRICS,
+    "analysis": registry.ANALYSES,
+}  # fmt: skip
+LISTED = {                                      # kind of a class -> what `nearkin list` calls all of them
+    "data": "datasets", "protocol": "protocols", "sampler": "samplers", "loss": "losses", "miner": "miners",
+    "regulariser": "regularisers", "method": "methods", "backbone": "backbones", "head": "heads", "metric": "metrics",
+    "analysis": "analyses",
+}  # fmt: skip
+NAMES_OF = {"model.backbone": "backbone", "model.head": "head", "train.select": "metric"}   # setting -> kind of a class
+ALLOWED = {                                     # where the type says too little
+    "model.backbone": "{choices}, timm/NAME, or an import path",
+    "model.head": "{choices}, or an import path",
+    "model.weights": "imagenet, or a path; or null",
+    "model.cut": "none, a stage of the backbone (`nearkin explain BACKBONE` lists them), all",
+    "train.groups": "group -> its settings",
+    "train.select": "`nearkin list metrics`; with @k where it has one",
+}
+TYPES = {int: "whole number", float: "number", bool: "true or false", str: "word", Path: "path"}
+BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+GROUP = re.compile(r"train\.groups\.\w+\.(\w+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about one setting, hyper-parameter, part, group of settings or class."""
+
+    key: str                                    # as a spec has it; of a class its name
+    kind: str                                   # setting, hyper-parameter, part, group; of a class loss, miner, ...
+    about: str                                  # what it means
+    default: Any = None
+    filled: str = ""                            # what an open default becomes, in words
+    source: str = ""                            # where the default, or a class, comes from
+    allowed: str = ""                           # type and bounds, in words
+    choices: tuple[str, ...] = ()               # of a backbone: its stages, the choices of model.cut
+    aliases: tuple[str, ...] = ()               # shorter words for the key
+    of: str = ""                                # the class that a hyper-parameter belongs to
+    doc: str = ""                               # of a class: its docstring, as help() shows it
+    settings: tuple["Entry", ...] = ()          # of a group, a part or a class: what can be set
+
+    @property
+    def shown(self) -> str:
+        """Its default, in words."""
+        return self.filled or shown(self.default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; what is empty is left out, a default that is null is not."""
+        told = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
+        if self.kind in ("setting", "hyper-parameter", "part"):
+            told["default"] = self.default
+        return told | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
+
+
+def explain(key: str) -> list[Entry]:
+    """All that goes by a key: mostly one entry; several where classes share a name or a hyper-parameter.
+
+    Parameters:
+        key: a setting (`train.lr`), an alias (`dim`), a part or group (`loss`, `train`), a hyper-parameter
+            (`loss.alpha`, `margin.beta`), the name of a class (`multi_similarity`), or the last word of a setting
+            (`patience`).
+    """
+    full = ALIASES.get(key, key)
+    group_name = full.removesuffix(".name")
+    if group_name in RunSpec.model_fields and group_name != "purpose":
+        return [group(group_name)]
+    if (found := GROUP.fullmatch(full)) and found[1] in GroupSpec.model_fields:
+        return [setting(full, GroupSpec.model_fields[found[1]])]
+    known = settings()
+    if full in known:
+        return [known[full]]
+    head, _, leaf = key.rpartition(".")
+    return _hyperparameters(head, leaf) if head else _by_word(key)
+
+
+def _hyperparameters(head: str, leaf: str) -> list[Entry]:
+    """`loss.alpha`, `multi_similarity.alpha`; `miner.random` is a class."""
+    kinds = [head] if head in PARTS else [kind for kind in CLASSES if head in CLASSES[kind]]
+    names = CLASSES[head].names() if head in PARTS else [head]
+    here = [entry for kind in kinds for name in names for entry in of_class(kind, name).settings]
+    if head in CLASSES and leaf in CLASSES[head] and not any(_leaf(entry) == leaf for entry in here):
+        return [of_class(head, leaf)]
+    if found := [entry for entry in here if _leaf(entry) == leaf]:
+        return found
+    known = {f"{head}.{_leaf(entry)}" for entry in here} | {key for key in settings() if key.startswith(f"{head}.")}
+    raise _unknown(f"{head}.{leaf}", known)
+
+
+def _by_word(word: str) -> list[Entry]:
+    """Classes of that name and settings that end in it; else hyper-parameters of that name."""
+    found = [of_class(kind, word) for kind in CLASSES if word in CLASSES[kind]]
+    found += [entry for key, entry in settings().items() if key.endswith(f".{word}") and "NAME" not in key]
+    found = found or [entry for entry in _all_hyperparameters() if _leaf(entry) == word]
+    if found:
+        return found
+    raise _unknown(word, set())
+
+
+def _unknown(key: str, known: set[str]) -> NearkinError:
+    """Named are the near ones of everything, and of the group that the key begins with, else of the groups, all."""
+    everything = {*settings(), *ALIASES, *(name for kind in CLASSES for name in CLASSES[kind].names())}
+    everything |= {_leaf(entry) for entry in [*settings().values(), *_all_hyperparameters()]}
+    near = get_close_matches(key, everything, n=3, cutoff=0.6)
+    return NearkinError(f"unknown key {key!r}: {choices(key, known or {*near, *RunSpec.model_fields, *ALIASES})}")
+
+
+def _all_hyperparameters() -> list[Entry]:
+    return [entry for part in PARTS for each in classes(part) for entry in each.settings]
+
+
+def settings() -> dict[str, Entry]:
+    """Key -> entry of every setting of a spec, in reading order; a part's name is one."""
+    found = {}
+    for name, field in RunSpec.model_fields.items():
+        tree = tree_in(field.annotation)
+        if tree is None:
+            found[name] = setting(name, field)
+            continue
+        for key, inner in _fields(tree, f"{name}."):
+            found[key] = _name(name, field) if key == f"{name}.name" else setting(key, inner)
+    return found
+
+
+def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in tree.model_fields.items():
+        yield f"{prefix}{name}", field
+        if (inner := tree_in(field.annotation)) is not None:        # train.groups
+            yield from _fields(inner, f"{prefix}{name}.NAME.")
+
+
+def setting(key: str, field: FieldInfo) -> Entry:
+    """The entry of one field of a spec."""
+    allowed, known = _allowed(field.annotation, _bounds(field), null=field.default is None and not _told(field, "open"))
+    if key in NAMES_OF:
+        known = tuple(CLASSES[NAMES_OF[key]].names())
+    allowed = ALLOWED.get(key, allowed).format(choices=", ".join(known))
+    return Entry(
+        key, "setting", field.description or "", plain(field.get_default(call_default_factory=False)),
+        filled=_told(field, "filled"), source=_told(field, "source"), allowed=allowed, choices=known,
+        aliases=tuple(alias for alias, target in ALIASES.items() if target == key),
+    )  # fmt: skip
+
+
+def _name(part: str, field: FieldInfo) -> Entry:
+    """The entry of the name of a part: loss.name."""
+    own = tree_in(field.annotation).model_fields["name"]            # type: ignore[union-attr]
+    optional = not field.is_required() and field.default_factory is None        # miner, method, ...: none by default
+    known = tuple(REGISTRIES[part].names())
+    return Entry(
+        f"{part}.name", "setting", field.description or own.description or "", None if optional else own.default,
+        filled=_told(field, "filled") or ("none" if optional else ""), source=_told(field, "source"),
+        allowed=f"{', '.join(known)}, or an import path", choices=known,
+        aliases=tuple(alias for alias, target in ALIASES.items() if target == f"{part}.name"),
+    )  # fmt: skip
+
+
+def group(name: str) -> Entry:
+    """A part (`loss`) or a group of settings (`train`): what it is, and the settings that it always has."""
+    field = RunSpec.model_fields[name]
+    own = tuple(entry for key, entry in settings().items() if key.startswith(f"{name}."))
+    tree = tree_in(field.annotation)
+    if tree is None or not issubclass(tree, Part):
+        return Entry(name, "group", field.description or "", settings=own)
+    first = own[0]
+    return Entry(name, "part", first.about, first.default, filled=first.filled, source=first.source,
+                 allowed=first.allowed, choices=first.choices, aliases=first.aliases, settings=own[1:])  # fmt: skip
+
+
+def classes(kind: str) -> list[Entry]:
+    """All registered classes of a kind."""
+    return [of_class(kind, name) for name in CLASSES[kind].names()]
+
+
+def of_class(kind: str, name: str) -> Entry:
+    """A registered class: what it is, its docstring, and the hyper-parameters that a spec may set."""
+    cls = CLASSES[kind][name]
+    doc = inspect.getdoc(cls) or ""
+    source, lines = source_of(doc), parameter_lines(doc)
+    own = []
+    for key, parameter in hyperparameters(cls).items() if kind in PARTS else ():
+        if kind == "data" and f"data.{key}" in _data_fields():      # a size of one's own: the setting rules
+            continue
+        allowed, known = _allowed(parameter.annotation, "", null=parameter.default is None)
+        default = None if parameter.default is parameter.empty else plain(parameter.default)
+        own.append(Entry(f"{kind}.{key}", "hyper-parameter", lines.get(key, ""), default, source=source,
+                         allowed=allowed, choices=known, of=name))  # fmt: skip
+    summary = " ".join(doc.split("\n\n")[0].split())
+    stages = tuple(getattr(cls, "stages", ())) if kind == "backbone" else ()
+    return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(own))
+
+
+def _data_fields() -> set[str]:
+    tree = tree_in(RunSpec.model_fields["data"].annotation)
+    return {f"data.{name}" for name in tree.model_fields} if tree else set()
+
+
+def parameter_lines(doc: str) -> dict[str, str]:
+    """Name -> meaning, from the lines below `Parameters:` of a docstring."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in doc.partition("Parameters:\n")[2].splitlines():
+        if not line.startswith("    "):
+            break
+        if begun := re.match(r" {4}(\w+(?:, \w+)*): (.*)", line):
+            names = begun[1].split(", ")
+            found |= dict.fromkeys(names, begun[2])
+        else:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found
+
+
+def source_of(doc: str) -> str:
+    """What stands after `Source:` in a docstring, up to the end of the paragraph."""
+    found = re.search(r"^Source: (.*?)(?:\n\n|\Z)", doc, re.M | re.S)
+    return " ".join(found[1].split()) if found else ""
+
+
+def word_of(part: str) -> str:
+    """The word that chooses a part: `dataset` for data."""
+    return next((alias for alias, key in ALIASES.items() if key == f"{part}.name"), part)
+
+
+def shown(value: Any) -> str:
+    """A value as it is written in a spec."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _told(field: FieldInfo, what: str) -> Any:
+    told = field.json_schema_extra
+    return told.get(what, "") if isinstance(told, dict) else ""
+
+
+def _leaf(entry: Entry) -> str:
+    return entry.key.rpartition(".")[2]
+
+
+def _bounds(field: FieldInfo) -> str:
+    """'at least 0 and below 1'."""
+    found = [f"{word} {shown(value)}" for bound in field.metadata for name, word in BOUNDS.items()
+             if (value := getattr(bound, name, None)) is not None]  # fmt: skip
+    return " and ".join(found)
+
+
+def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[str, ...]]:
+    """Type and bounds in words, and the choices where there are few."""
+    several = get_origin(annotation) is not Literal and get_args(annotation) and get_origin(annotation) is not dict
+    kinds = [a for a in get_args(annotation) if a is not NoneType] if several else [annotation]
+    known = tuple(shown(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind))
+    words = ", ".join(known) or " or ".join(TYPES[kind] for kind in kinds if kind in TYPES)
+    words = ", ".join(filter(None, (words, bounds)))
+    return (f"{words}; or null" if words and null else words), known
+
+
+# -- docs/settings.md ------------------------------------------------------------------------------------------
+
+OPENING = """\
+# Settings
+
+All that a run can be told: first the settings that every run has, then those of each loss, miner and other part. This
+page is made from the code by `make settings`; `nearkin explain KEY` shows the same for one key, as in
+
+    nearkin explain train.patience              one setting
+    nearkin explain loss.alpha                  of every loss that has an alpha
+    nearkin explain multi_similarity            formula, source and settings of one class
+
+## How settings are written
+
+    nearkin train loss=margin loss.beta=1.1 dim=64 train.schedule=cosine        words
+    nearkin train run.yaml seed=1                                               a file, and words over it
+    nearkin.train({"loss": "margin", "loss.beta": 1.1, "dim": 64}, seed=1)      Python
+
+- A key is `group.name`; the commonest have a short form ([below](#short-forms)). In YAML a group may be a mapping:
+  `loss: {name: margin, beta: 1.1}`.
+- Values are read as YAML: `64`, `1e-3`, `true`, `null`, a word.
+- `loss=NAME` chooses a class, `loss.KEY` sets one of its hyper-parameters. A word that names another class begins with
+  the defaults of that class: hyper-parameters that a file gave the old one are dropped.
+- `null` leaves a setting open where its default depends on the network; the column "default" says what it becomes. The
+  spec that is stored with a run has nothing open.
+- A run is named by a hash of all settings, the data and the split. The hash does not cover the number of threads, nor
+  UNHASHED.
+"""
+ENVIRONMENT = """\
+## What is not a setting
+
+**Threads.** `OMP_NUM_THREADS=4 nearkin train ...` lets PyTorch compute with four threads. Without it PyTorch takes as
+many as the machine has cores, which is right for one training at a time. Two trainings side by side that both take all
+cores get in each other's way: give each its share. The number of threads is not part of a run's name, but the last bits
+of a result depend on it; `environment.json` of a run has it, and `nearkin doctor` says how many there are now. The runs
+of a study have one thread each, whatever the variable says; `--workers N` trains N of them at a time. Decoding images
+takes all cores.
+
+**The cache.** Decoded images and the features before a cut lie in `$NEARKIN_CACHE`, else in `$XDG_CACHE_HOME/nearkin`,
+else in `~/.cache/nearkin`. `NEARKIN_CACHE_LIMIT=50` keeps at most 50 GB, those used last. `nearkin cache list` shows
+them, `nearkin cache clear` deletes them; what is needed is made again.
+
+**Runs** are stored in the folder `runs`; `--runs DIR` names another.
+"""
+PARTS_OPENING = """\
+## Settings of single parts
+
+`nearkin explain NAME` shows the whole docstring; [definitions.md](definitions.md) has all formulas, sources and where
+others differ. Parameters that nearkin hands over itself, as the number of classes, are not shown.
+"""
+BACKBONES_OPENING = """\
+The defaults of data.size, data.resize and data.crop, in pixels, and the stages that model.cut may name. `timm/NAME` has
+the sizes that timm gives the model, and one stage, `trunk`."""
+TITLES = {
+    "data": "Data sets", "protocol": "Protocols", "sampler": "Samplers", "loss": "Losses", "miner": "Miners",
+    "regulariser": "Regularisers", "method": "Methods",
+}  # fmt: skip
+
+
+def markdown() -> str:
+    """docs/settings.md."""
+    groups = [group(name) for name in RunSpec.model_fields if name != "purpose"]
+    opening = OPENING.replace("UNHASHED", ", ".join(_code(key) for key in sorted(UNHASHED)))
+    pages = [opening, _heading("Parts", "Each is a class, chosen by its name; its own settings are further below.")]
+    pages.append(_settings_table([settings()[f"{part}.name"] for part in PARTS]))
+    for each in groups:
+        if each.settings:
+            pages += [_heading(f"{each.key}.*", each.about), _settings_table(list(each.settings))]
+    pages += [_heading("purpose", ""), _settings_table([settings()["purpose"]])]
+    aliases = _table(["word", "stands for"], [[_code(word), _code(key)] for word, key in ALIASES.items()])
+    pages += [_heading("Short forms", ""), aliases, ENVIRONMENT, PARTS_OPENING]
+    for part in PARTS:
+        pages += [_heading(TITLES[part], "", "###"), _class_table(part)]
+    heads = _table(["head", "meaning"], [[f"**{each.key}**", each.about] for each in classes("head")])
+    pages += [_heading("Backbones", BACKBONES_OPENING, "###"), _backbone_table(), _heading("Heads", "", "###"), heads]
+    return "\n".join(pages)
+
+
+def _settings_table(entries: list[Entry]) -> str:
+    rows = []
+    for each in entries:
+        meaning = f"{each.about} *Source: {each.source}*" if each.source else each.about
+        rows.append([_code(each.key), _default(each), each.allowed, meaning])
+    return _table(["key", "default", "allowed", "meaning"], rows)
+
+
+def _class_table(part: str) -> str:
+    """One row per class, one below it per hyper-parameter."""
+    rows = []
+    for each in classes(part):
+        rows.append([f"**{each.key}**", "", "", each.about])
+        rows += [["", _code(own.key), _default(own), own.about] for own in each.settings]
+    return _table([part, "key", "default", "meaning"], rows)
+
+
+def _backbone_table() -> str:
+    rows = []
+    for each in classes("backbone"):
+        record = CLASSES["backbone"][each.key].record
+        rows.append([f"**{each.key}**", f"{record.size}, {record.resize}, {record.crop}", ", ".join(each.choices)])
+    return _table(["backbone", "size, resize, crop", "stages"], rows)
+
+
+def _default(entry: Entry) -> str:
+    return entry.filled or _code(shown(entry.default))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _heading(title: str, about: str, level: str = "##") -> str:
+    return f"{level} {title}\n" + (f"\n{about}\n" if about else "")
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(markdown().encode())                    # UTF-8, whatever the terminal is set to
