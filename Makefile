@@ -35,6 +35,10 @@ settings: $(READY)
 imports: $(READY)
 	@$(BIN)/python tests/test_architecture.py
 
+# docs/first-hour.md: the transcript of a newcomer's hour
+first-hour: $(READY)
+	@$(BIN)/python examples/first_hour.py > docs/first-hour.md
+
 # minutes of real training, real CUB images (NEARKIN_CUB=DIR), evaluation at the size of SOP
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow

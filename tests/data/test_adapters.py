@@ -195,13 +195,84 @@ def test_folder_with_splits(tmp_path):
     ]
 
 
-def test_classes_may_be_named_like_splits(tmp_path):
-    for path in ("train/1.jpg", "test/2.jpg"):
-        (tmp_path / path).parent.mkdir()
-        (tmp_path / path).touch()
-    table = load_table("folder", tmp_path)
+def laid(root, *paths):
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "test"),
+    [
+        ("train", "valid", "test"),
+        ("Training", "Validation", "Testing"),
+        ("TRAIN", "dev", "Test"),
+        ("train", "VAL", "test"),
+    ],
+)
+def test_splits_have_several_names(tmp_path, cache_folder, train, val, test):
+    root = laid(tmp_path / "flowers", f"{train}/rose/1.jpg", f"{val}/rose/deep/2.jpg", f"{test}/tulip/3.jpg")
+    (root / "annotations").mkdir()                          # a folder without images is neither split nor class
+    (root / "annotations" / "list.txt").touch()
+    table = load_table("folder", root)
+    assert table.classes == ("rose", "tulip")
+    found = {path: (name, split) for path, name, split in rows_of(table)}
+    assert found == {
+        f"{train}/rose/1.jpg": ("rose", "train"),
+        f"{val}/rose/deep/2.jpg": ("rose", "val"),
+        f"{test}/tulip/3.jpg": ("tulip", "test"),
+    }
+
+
+def test_two_folders_for_one_split_are_refused(tmp_path, cache_folder):
+    root = laid(tmp_path / "x", "train/a/1.jpg", "val/a/2.jpg", "valid/a/3.jpg")
+    with pytest.raises(NearkinError, match=r"x: the folders val and valid both mean val; keep one"):
+        load_table("folder", root)
+
+
+@pytest.mark.parametrize("paths", [("train/1.jpg", "test/2.jpg"), ("train/a/1.jpg", "test/2.jpg"), ("Valid/1.jpg",)])
+def test_images_directly_in_split_folders_are_refused(tmp_path, paths):
+    root = laid(tmp_path / "x", *paths)
+    with pytest.raises(NearkinError, match=r"x: .*lie directly in .*one folder per class is needed inside") as error:
+        load_table("folder", root)
+    assert ("train" in str(error.value)) == ("train/1.jpg" in paths)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("train/1.jpg", "test/2.jpg", "rose/3.jpg"),
+        ("train/rose/1.jpg", "test/rose/2.jpg", "rose/3.jpg"),
+        ("train/rose/1.jpg", "tulip/3.jpg", "rose/3.jpg"),
+    ],
+)
+def test_splits_beside_classes_are_refused(tmp_path, paths):
+    root = laid(tmp_path / "x", *paths)
+    with pytest.raises(NearkinError, match=r"train looks? like") as error:
+        load_table("folder", root)
+    assert "rose" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_train_among_vehicles_is_a_class(tmp_path):
+    table = load_table("folder", laid(tmp_path / "x", "bus/1.jpg", "car/2.jpg", "train/3.jpg"))
+    assert table.classes == ("bus", "car", "train")
     assert table.split is None
-    assert table.classes == ("test", "train")
+
+
+@pytest.mark.parametrize(
+    "paths", [("inner/rose/1.jpg", "inner/tulip/2.jpg"), ("inner/train/rose/1.jpg", "inner/train/tulip/2.jpg")]
+)
+def test_a_root_one_level_too_high(tmp_path, paths):
+    root = laid(tmp_path / "x", *paths, "papers/readme.txt")
+    with pytest.raises(NearkinError, match=rf"did you mean root={root}/inner\?"):
+        load_table("folder", root)
+    assert len(load_table("folder", root / "inner")) == 2
+
+
+def test_one_class_with_one_folder_in_it_is_a_class(tmp_path):
+    assert load_table("folder", laid(tmp_path / "x", "cat/2021/1.jpg", "cat/2.jpg")).classes == ("cat",)
 
 
 def test_folder_without_images(tmp_path, cache_folder):
@@ -249,6 +320,11 @@ def test_csv_that_is_wrong(tmp_path, text, message):
         load_table("csv", tmp_path)
 
 
+def test_splits_of_a_csv_have_several_names_too(tmp_path):
+    (tmp_path / "list.csv").write_text("path,label,split\na,x,Training\nb,x,valid\nc,y,TEST\n")
+    assert load_table("csv", tmp_path).split.tolist() == ["train", "val", "test"]
+
+
 def test_csv_must_be_one(tmp_path):
     with pytest.raises(NearkinError, match=r"holds 0 \.csv files"):
         load_table("csv", tmp_path)
@@ -272,6 +348,28 @@ def test_a_root_is_needed(name, tmp_path):
     with pytest.raises(NearkinError) as error:
         load_table(name, tmp_path / "empty")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "marker"),
+    [
+        ("cub", "images.txt"),
+        ("cars196", "cars_annos.mat"),
+        ("cars196", "devkit/cars_train_annos.mat"),
+        ("sop", "Ebay_train.txt"),
+        ("inshop", "Eval/list_eval_partition.txt"),
+        ("inshop", "list_eval_partition.txt"),
+    ],
+)
+def test_an_official_root_one_level_off(tmp_path, name, marker):
+    for file in (f"x/there/{marker}", "x/other/notes.txt"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / "x" / "there" / "pictures").mkdir()
+    told = rf"is not the official layout of {name}: .*; did you mean root={tmp_path}/x/there\?"
+    for wrong in ("x", "x/there/pictures"):
+        with pytest.raises(NearkinError, match=told):
+            load_table(name, tmp_path / wrong)
 
 
 def test_unknown_names_and_parameters():

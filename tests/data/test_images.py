@@ -1,12 +1,13 @@
 """All that people call an image must come out as the same upright uint8 RGB, or as a clear error."""
 
 import io
+import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nearkin.data import images_from, read_image
+from nearkin.data import images, images_from, read_image
 from nearkin.errors import NearkinError
 
 
@@ -66,6 +67,69 @@ def test_sixteen_bits_are_cut_to_eight():
     grey = np.arange(0, 65536, 256, dtype=np.uint16).reshape(16, 16)
     pixels = read_image(encoded(Image.fromarray(grey), "PNG"))
     assert (pixels == np.arange(256, dtype=np.uint8).reshape(16, 16, 1)).all()
+
+
+@pytest.mark.parametrize(("bits", "step"), [(8, 1), (16, 256), (31, 1 << 23)])
+def test_whole_numbers_of_32_bits_are_not_black(bits, step):
+    """The smallest range of 8, 16 or 31 bits that holds the largest value is the range of the image."""
+    ramp = np.arange(256, dtype=np.int32).reshape(16, 16)
+    image = Image.fromarray(ramp * step)
+    assert image.mode == "I"
+    assert (read_image(encoded(image, "TIFF")) == ramp[..., None]).all()
+
+
+def test_negative_numbers_are_black():
+    pixels = read_image(encoded(Image.fromarray(np.array([[-5, 0, 200]], np.int32)), "TIFF"))
+    assert pixels[0, :, 0].tolist() == [0, 0, 200]
+
+
+def test_a_dark_image_of_16_bits_stays_dark():
+    dark = Image.fromarray(np.full((4, 4), 255, np.uint16))
+    for kind in ("PNG", "TIFF"):
+        assert read_image(encoded(dark, kind)).max() == 0
+    assert images._rgb(Image.fromarray(np.full((4, 4), 255, np.int32)), "PNG").max() == 0      # Pillow 10 opens it so
+
+
+@pytest.mark.parametrize("largest", [1, 255, 65535])
+def test_floats_are_not_black(largest):
+    ramp = np.linspace(0, 1, 256, dtype=np.float32).reshape(16, 16)
+    pixels = read_image(encoded(Image.fromarray(ramp * largest), "TIFF"))
+    assert np.abs(pixels[..., 0] - 255.0 * ramp).max() <= 1
+
+
+def claiming(data, start, side, width):
+    """The file with another height and width in its header."""
+    number = side.to_bytes(width, "big")
+    return data[:start] + number + number + data[start + 2 * width :]
+
+
+@pytest.mark.parametrize("exif", [False, True])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_what_would_unpack_to_gigabytes_is_refused(tmp_path, smooth, kind, exif):
+    told = Image.Exif()
+    told[0x0112] = 6
+    data = encoded(smooth, kind, **({"exif": told} if exif else {}))
+    if kind == "JPEG":
+        data = claiming(data, data.index(b"\xff\xc0") + 5, 60_000, 2)
+    else:
+        data = claiming(data, data.index(b"IHDR") + 4, 60_000, 4)
+        end = data.index(b"IHDR") + 17
+        data = data[:end] + zlib.crc32(data[end - 17 : end]).to_bytes(4, "big") + data[end + 4 :]
+    (tmp_path / "bomb").write_bytes(data)
+    with pytest.raises(NearkinError, match=r"bomb cannot be read: .*3,600,000,000 pixels.*178,956,970") as error:
+        read_image(tmp_path / "bomb")
+    assert "\n" not in str(error.value)
+
+
+def test_the_limit_is_pillows(smooth, monkeypatch):
+    data = encoded(smooth, "JPEG")                          # 40 x 32 = 1,280 pixels
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 640)
+    assert read_image(data).shape == (32, 40, 3)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 639)
+    with pytest.raises(NearkinError, match=r"1,280 pixels.*1,278"):
+        read_image(data)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    assert read_image(data).shape == (32, 40, 3)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])

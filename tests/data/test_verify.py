@@ -53,17 +53,96 @@ def test_duplicates(root):
     (root / "a" / "copy.jpg").write_bytes(data)
     (root / "b" / "copy.jpg").write_bytes(data)
     report = report_on(root)
-    assert report.duplicates == [["a/0.jpg", "a/copy.jpg", "b/copy.jpg"]]
-    assert report.problems == [
-        "1 group of files with equal content, 1 group across classes: a/0.jpg = a/copy.jpg = b/copy.jpg"
-    ]
+    assert report.duplicates == report.leaks == [["a/0.jpg", "a/copy.jpg", "b/copy.jpg"]]
+    (problem,) = report.problems
+    assert problem.startswith(
+        "1 group of equal images in different classes: a/0.jpg = a/copy.jpg = b/copy.jpg; nearkin data dedupe"
+    )
+    assert report.warnings == []
+
+
+def test_duplicates_within_a_class_are_a_warning(root):
+    (root / "a" / "copy.jpg").write_bytes((root / "a" / "0.jpg").read_bytes())
+    report = report_on(root)
+    assert report.ok
+    assert report.leaks == []
+    assert report.duplicates == [["a/0.jpg", "a/copy.jpg"]]
+    (warning,) = report.warnings
+    assert warning.startswith("1 group of equal images: a/0.jpg = a/copy.jpg; nearkin data dedupe")
+    assert "data.exclude=FILE" in warning
 
 
 def test_duplicates_across_splits(tmp_path, picture):
     for name, seed in (("train/a/0.png", 0), ("train/a/1.png", 1), ("test/b/2.png", 2), ("test/b/3.png", 0)):
         picture(tmp_path / "p" / name, seed=seed)
     (problem,) = report_on(tmp_path / "p").problems
-    assert "1 group across classes, 1 group across splits: test/b/3.png = train/a/0.png" in problem
+    assert problem.startswith("1 group of equal images in different splits, 1 of them in different classes: "
+                              "test/b/3.png = train/a/0.png; nearkin data dedupe")  # fmt: skip
+
+
+def test_duplicates_within_a_split_are_a_warning(tmp_path, picture):
+    names = ("train/a/0.png", "train/a/1.png", "train/b/2.png", "train/b/3.png", "test/c/4.png", "test/c/5.png")
+    for name, seed in zip(names, (0, 0, 0, 1, 2, 2), strict=True):
+        picture(tmp_path / "p" / name, seed=seed)
+    report = report_on(tmp_path / "p")
+    assert report.ok
+    (warning,) = report.warnings
+    assert warning.startswith("2 groups of equal images, 1 of them in different classes: test/c/4.png = test/c/5.png, ")
+
+
+def test_duplicates_of_a_csv(tmp_path, picture):
+    for i in range(4):
+        picture(tmp_path / f"{i}.png", seed=i // 2)
+    (tmp_path / "list.csv").write_text("path,label,split\n0.png,a,train\n1.png,a,test\n2.png,b,train\n3.png,b,train\n")
+    report = verify(load_table("csv", tmp_path))
+    assert report.leaks == [["0.png", "1.png"]]
+    assert len(report.warnings) == 1
+    assert any("in different splits: 0.png = 1.png" in problem for problem in report.problems)
+
+
+def test_leaks_of_official_data_are_warnings(tmp_path, picture):
+    for name, seed in (("train/a/0.png", 0), ("train/a/1.png", 1), ("test/b/2.png", 2), ("test/b/3.png", 0)):
+        picture(tmp_path / "p" / name, seed=seed)
+    report = report_on(tmp_path / "p", {"train": (2, 1), "test": (2, 1)})
+    assert report.ok
+    (warning,) = report.warnings
+    assert "in different splits" in warning
+    assert "dedupe" not in warning                          # repaired data could not be compared with the published
+
+
+# -- classes in several splits ----------------------------------------------------------------------------------
+
+
+def splits(root, picture, *names):
+    for seed, name in enumerate(names):
+        picture(root / f"{name}/{seed}.png", seed=seed)
+    return report_on(root)
+
+
+def test_classes_shared_by_train_and_test(tmp_path, picture):
+    names = ("train/a", "train/a", "train/b", "train/b", "valid/a", "valid/a", "test/a", "test/a", "test/c", "test/c")
+    report = splits(tmp_path / "p", picture, *names)
+    assert report.shared_classes == ["a"]
+    assert not report.ok
+    assert report.problems == [
+        "1 class in train and in test: a; only protocol=within takes such data: it keeps the given split"
+    ]
+    assert report.warnings == []
+    assert json.loads(json.dumps(report.to_dict()))["shared_classes"] == ["a"]
+
+
+def test_classes_shared_by_train_and_val(tmp_path, picture):
+    report = splits(tmp_path / "p", picture, *("train/a", "train/b", "valid/a", "valid/b", "test/c", "test/d") * 2)
+    assert report.ok
+    assert report.shared_classes == []
+    assert report.warnings == [
+        "2 classes in train and in val: a, b; protocol=fixed_val refuses them, protocol=standard trains on both"
+    ]
+
+
+def test_classes_shared_by_query_and_gallery_are_meant(tmp_path, picture):
+    report = splits(tmp_path / "p", picture, "train/a", "train/a", "query/b", "gallery/b")
+    assert report.problems == report.warnings == []
 
 
 def test_missing_files_are_no_duplicates_of_each_other(root):

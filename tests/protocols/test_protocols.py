@@ -85,21 +85,107 @@ def test_a_split_is_rows_alone_and_goes_through_json():
 @pytest.mark.parametrize(
     ("protocol", "table", "said"),
     [
-        (FixedVal(), make_table(7), "7 classes are too few.*protocol=within"),
-        (Standard(), make_table(split=lambda c: "trian"), "split 'trian' is unknown"),
-        (Within(), make_table(3, 4), "at least one class of 6 images"),
-        (FixedVal(), make_table(split=lambda c: "train" if c < 3 else "test"), "too few to hold out"),
-        (Within(val_share=0.45, test_share=0.45), make_table(3, 6), "leave no image of class .* 3 and 3 of its 6"),
+        (FixedVal(), lambda: make_table(7), "7 classes are too few.*protocol=within"),
+        (Standard(), lambda: make_table(split=lambda c: "trian"), "split 'trian' is unknown"),
+        (Within(), lambda: make_table(3, 4), "at least one class of 6 images"),
+        (FixedVal(), lambda: make_table(split=lambda c: "train" if c < 3 else "test"), "too few to hold out"),
+        (Within(val_share=0.45, test_share=0.45), lambda: make_table(3, 6), "leave no image of class .* 3 and 3 of"),
     ],
 )
 def test_bad_tables_are_refused(protocol, table, said):
     with pytest.raises(NearkinError, match=said):
-        protocol.split(table)
+        protocol.split(table())     # made here: one among the parameters would live on, and test_lock.py find it
 
 
 def test_a_class_on_both_sides_is_refused():
     table = make_table()
     mixed = np.array(["train", "test"] * (len(table) // 2))
     table.columns["split"] = mixed
-    with pytest.raises(NearkinError, match="stand in train and in test"):
-        Standard().split(table)
+    for protocol in (Standard(), FixedVal()):
+        with pytest.raises(NearkinError, match=r"20 classes .*stand in train and in test.* keeps the given split"):
+            protocol.split(table)
+
+
+# -- a split whose classes are known ----------------------------------------------------------------------------
+
+
+def closed(*sides, classes=3):
+    """A table in which every class has these sides, one image each."""
+    labels = np.repeat(np.arange(classes), len(sides))
+    return Table(labels=labels, classes=tuple("abc"[:classes]), images=np.zeros((len(labels), 2, 2, 3), np.uint8),
+                 columns={"split": np.tile(sides, classes)})  # fmt: skip
+
+
+def test_within_keeps_a_given_split():
+    table = closed("train", "train", "train", "val", "test", "test")
+    for seed in (0, 1):
+        split = Within(seed=seed).split(table)
+        assert (table.split[split.train] == "train").all()
+        assert (table.split[split.val] == "val").all()
+        assert (table.split[split.test.images] == "test").all()
+        assert len(split.train) + len(split.val) + len(split.test.images) == len(table)
+        assert split.test.gallery is None
+        assert "the given split, its test classes known from training" in split.describe(table)
+
+
+def test_within_keeps_query_and_gallery():
+    table = closed("train", "train", "val", "val", "query", "gallery")
+    test = Within().split(table).test
+    assert (table.split[test.query] == "query").all()
+    assert (table.split[test.gallery] == "gallery").all()
+
+
+def test_within_draws_the_validation_that_is_not_given():
+    table = closed(*["train"] * 10, "test", "test")
+    split, other = Within(seed=0).split(table), Within(seed=1).split(table)
+    assert np.bincount(table.labels[split.val]).tolist() == [2, 2, 2]
+    assert np.bincount(table.labels[split.train]).tolist() == [8, 8, 8]
+    assert (table.split[np.concatenate([split.train, split.val])] == "train").all()
+    assert (table.split[split.test.query] == "test").all()
+    assert split.hash() != other.hash()
+    assert (split.test.query == other.test.query).all()
+    labels, sides = np.array([0, 0, 0, 0, 1, 1, 1, 0, 1]), np.array(["train"] * 7 + ["test"] * 2)
+    few = Table(labels, ("a", "b"), images=np.zeros((9, 2, 2, 3), np.uint8), columns={"split": sides})
+    assert few.labels[Within().split(few).val].tolist() == [0, 0]       # two images on each side, or the class trains
+
+
+@pytest.mark.parametrize(
+    ("protocol", "table", "said"),
+    [
+        (Within(), lambda: closed("train", "train", "train", "test"), r"no class has 4 training images.*val"),
+        (Within(val_share=0.69), lambda: closed(*["train"] * 4, "test"), None),
+        (Within(val_share=0.9, test_share=0.05), lambda: closed(*["train"] * 4, "test"), "leaves no image of class"),
+        (Within(), lambda: closed("val", "val", "test"), "0 training"),
+        (Within(), lambda: closed("train", "val", "gallery"), "0 test"),
+        (Within(), lambda: closed("train", "val", "test", "trian"), "split 'trian' is unknown"),
+    ],
+)
+def test_what_within_cannot_keep(protocol, table, said):
+    if said is None:
+        assert len(protocol.split(table()).train) == 3
+        return
+    with pytest.raises(NearkinError, match=said):
+        protocol.split(table())
+
+
+def test_within_draws_as_ever_where_no_class_is_shared():
+    """Hashes of before splits were kept."""
+    free, official = make_table(3, 10), make_table(6, 8, split=lambda c: "train" if c < 3 else "test")
+    assert [Within(seed=s).split(t).hash() for s in (0, 1) for t in (free, official)] == [
+        "3f19f953c076", "17ca1f2892a6", "c6f8bb480891", "820b33c3d790",
+    ]  # fmt: skip
+    assert "given" not in Within().split(official).describe(official)
+
+
+def test_a_split_without_test_is_told():
+    table = make_table(split=lambda c: "train" if c < 11 else "val")
+    with pytest.raises(NearkinError, match=r"0 test images: the data have the splits train, val"):
+        FixedVal().split(table)
+
+
+def test_validation_classes_that_train_are_refused_with_advice():
+    table = closed("train", "val", classes=2)
+    table = Table(labels=np.concatenate([table.labels, [2, 2]]), classes=tuple("abc"), columns={
+        "split": np.concatenate([table.split, ["test", "test"]])}, images=np.zeros((6, 2, 2, 3), np.uint8))  # fmt: skip
+    with pytest.raises(NearkinError, match=r"2 classes stand in train and in val.*protocol=standard"):
+        FixedVal().split(table)

@@ -18,11 +18,13 @@ from nearkin.runs.log import LogReader, read_log
 from nearkin.runs.store import SCHEMA, Run, Store
 
 
+TINY = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
+        "train.batch": 16, "sampler.per_class": 4}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Three small runs."""
-    from conftest import TINY
-
     folder = tmp_path_factory.mktemp("runs")
     for more in ({"loss": "triplet"}, {"loss": "margin", "miner": "distance_weighted"}, {"purpose": "trial"}):
         nearkin.train(TINY | more, runs=folder, epochs=1)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from nearkin.data import Report
 from nearkin.evaluation.retrieval import Evaluation
@@ -26,10 +27,9 @@ out = Console(width=WIDTH)
 err = Console(stderr=True)
 
 
-def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) -> Table:
+def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], below: str = "") -> Group:
     """Columns are name -> justification. Numbers never wrap, their headings do; words wrap where the terminal ends."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD,
-                 pad_edge=False)  # fmt: skip
+    made = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for i, (name, justify) in enumerate(columns.items()):
         if justify == "right":
             widest = max((len(row[i]) for row in rows), default=0)
@@ -40,7 +40,7 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
             made.add_column(name, min_width=min(longest, 12), overflow="fold")
     for row in rows:
         made.add_row(*row)
-    return made
+    return Group(*([Text(title, "bold")] if title else []), made, *([Text(below)] if below else []))
 
 
 def percent(value: float | None) -> str:
@@ -65,7 +65,7 @@ def age(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def result_table(run: Run, untrained: Run | None = None) -> Table:
+def result_table(run: Run, untrained: Run | None = None) -> Group:
     """Validation and test metrics of a final run, beside those of the untrained network where they are given."""
     validation, test = run.read_json("final.json")["validation"], run.metrics()
     rows = [[m, percent(validation.get(m)), number(m, test.get(m)).removesuffix(" %")] for m in test or validation]
@@ -94,7 +94,8 @@ def result_words(run: Run) -> list[str]:
     data = f"data:   {found['split']}, data {run.head()['data_hash']}"
     words = [f"chosen: {chosen}; rule: {found['rule']}{by}", data]
     if found["skipped_images"]:
-        words.append(f"skipped: {found['skipped_images']} unreadable images")
+        count = found["skipped_images"]
+        words.append(f"skipped: {count} unreadable image{'s' if count > 1 else ''}")
     words += [f"excluded: {what}: {why}" for what, why in found.get("excluded", {}).items()]
     if (run.path / "curve.json").exists():
         best = run.read_json("curve.json")["best_on_test"].get("map_at_r")
@@ -106,7 +107,7 @@ def result_words(run: Run) -> list[str]:
     return words
 
 
-def runs_table(rows: list[dict[str, Any]]) -> Table:
+def runs_table(rows: list[dict[str, Any]]) -> Group:
     """One row per run, as `nearkin.runs.listing.row` tells it. What is the same in all of them stands above."""
     common = [key for key in ("data", "backbone", "dim", "seed") if len(rows) > 1 and len({r[key] for r in rows}) == 1]
     title = "all: " + " ".join(f"{key}={rows[0][key]}" for key in common) if common else None
@@ -122,7 +123,7 @@ def runs_table(rows: list[dict[str, Any]]) -> Table:
     return table(title, columns, lines)
 
 
-def study_table(study: Study, rows: list[Row]) -> Table:
+def study_table(study: Study, rows: list[Row]) -> Group:
     """One row per place on the axes, best validation first; validation beside test."""
     header, lines = summary.shown(study, rows)
     columns = {name: "left" if i < len(study.axes) else "right" for i, name in enumerate(header)}
@@ -130,7 +131,7 @@ def study_table(study: Study, rows: list[Row]) -> Table:
     return table(title, columns, lines)
 
 
-def jobs_table(jobs: list[Job]) -> Table:
+def jobs_table(jobs: list[Job]) -> Group:
     """What runs now, and how far everything is."""
     rows = []
     for job in jobs:
@@ -163,7 +164,7 @@ def verified(report: Report) -> None:
     out.print("everything is in order" if report.ok else "something is wrong", highlight=False)
 
 
-def evaluation_table(evaluation: Evaluation) -> Table:
+def evaluation_table(evaluation: Evaluation) -> Group:
     """What was measured, over how many queries, and what was left out."""
     title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.distance}"
     columns = {"metric": "left", "value": "right"}
@@ -179,9 +180,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
             row.append(" to ".join(_number(end, share) for end in interval) if interval else "")
         row.append(f"{np.isfinite(evaluation.per_query[key]).sum():,}" if key in evaluation.per_query else "")
         rows.append(row)
-    made = table(title, columns, rows)
-    made.caption, made.caption_justify = str(evaluation.excluded.get("reason", "")) or None, "left"
-    return made
+    return table(title, columns, rows, below=str(evaluation.excluded.get("reason", "")))
 
 
 def _number(value: float, share: bool) -> str:

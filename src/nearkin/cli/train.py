@@ -81,8 +81,12 @@ def _untrained(run: Run, runs: Path) -> Run | None:
     """The untrained network of the same data, beside which a trained one is read."""
     if run.result["epochs_trained"] == 0:
         return None
-    tables.err.print("measuring the untrained network, to compare (once per network and data)", highlight=False)
-    return nearkin.train(run.spec, runs=runs, epochs=0)
+
+    def watch(entry: dict[str, Any]) -> None:
+        if "plan" in entry:
+            tables.err.print("measuring the untrained network too (once per network and data)", highlight=False)
+
+    return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
 
 
 def embed_command(

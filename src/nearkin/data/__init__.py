@@ -9,6 +9,7 @@
 
 from nearkin.data.build import load_table
 from nearkin.data.cache import Decoded, cache_dir, data_hash, decoded
+from nearkin.data.exclude import Copies, dedupe, exclude
 from nearkin.data.folders import CSV, Folder
 from nearkin.data.glyphs import Glyphs
 from nearkin.data.images import images_from, read_image
@@ -23,6 +24,7 @@ __all__ = [
     "SOP",
     "Augment",
     "Cars196",
+    "Copies",
     "Decoded",
     "Folder",
     "Glyphs",
@@ -33,6 +35,8 @@ __all__ = [
     "cache_dir",
     "data_hash",
     "decoded",
+    "dedupe",
+    "exclude",
     "images_from",
     "load_table",
     "read_image",

@@ -26,7 +26,8 @@ from nearkin.errors import NearkinError, choices
 from nearkin.progress import parallel
 from nearkin.storage import atomic, cache_dir, locked
 
-FORMAT = 1      # raise it when the same image begins to give other pixels
+FORMAT = 2      # raise it when the same image begins to give other pixels; 2: numbers of 32 bits
+SKIP = "data.on_error=skip leaves unreadable images out, nearkin data verify lists them"
 
 __all__ = ["Decoded", "cache_dir", "data_hash", "decoded"]
 
@@ -80,7 +81,8 @@ def decoded(table: Table, *, resize: int, on_error: Literal["raise", "skip"] = "
     arrays is resized in memory, without the cache.
 
     An unreadable image raises `UnreadableImage` with `on_error="raise"`; with "skip" it is left out and listed in
-    `skipped`. A NearkinError also when no image is readable, or the cache cannot be written.
+    `skipped`. In a spec this is `data.on_error`. A NearkinError also when no image is readable, or the cache cannot be
+    written.
     """
     if resize < 1:
         raise NearkinError(f"resize={resize}: an image has at least 1 pixel per side")
@@ -100,7 +102,7 @@ def decoded(table: Table, *, resize: int, on_error: Literal["raise", "skip"] = "
         if images is None:
             raise NearkinError(f"{folder} was damaged while it was written; the same command again rebuilds it")
     if images.skipped and on_error == "raise":
-        raise UnreadableImage(*images.skipped[0])
+        raise UnreadableImage(*images.skipped[0], SKIP)
     return images
 
 
@@ -139,7 +141,7 @@ def _build(table: Table, folder: Path, resize: int, on_error: str) -> None:
             for row, image in enumerate(parallel(load, paths, f"Decoding images at {resize} px")):
                 if isinstance(image, UnreadableImage):
                     if on_error == "raise":
-                        raise image
+                        raise UnreadableImage(str(paths[row]), image.reason, SKIP)
                     skipped.append((str(paths[row]), image.reason))
                     continue
                 file.write(np.ascontiguousarray(image).data)

@@ -1,14 +1,16 @@
 """Your own images: `folder` (one folder per class) and `csv` (a list with the columns path and label)."""
 
 import csv
+import os
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-from nearkin.data.images import EXTENSIONS, is_image
-from nearkin.data.layout import SPLITS, rooted
+from nearkin.data.layout import SPLITS, rooted, split_of
+from nearkin.data.scan import EXTENSIONS, folders, images_below, images_in
 from nearkin.data.table import Table
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, some
 from nearkin.registry import DATASETS
 
 
@@ -16,10 +18,12 @@ from nearkin.registry import DATASETS
 class Folder:
     """Your own images, one folder per class: root/class/image, or root/split/class/image.
 
-    The second layout is assumed when all top folders are named train, val, test, query or gallery and have folders in
-    them; the table then has the column `split`. The name of a class folder is the class. Folders inside a class folder
-    belong to the class. Classes and images are sorted by name. Images are recognised by the ending of their names.
-    Hidden images, and class or split folders whose names begin with a dot, are ignored.
+    The second layout is assumed when all top folders with images are named like splits: train (or training), val
+    (valid, validation, dev), test (testing), query or gallery, in any case; the table then has the column `split`.
+    Splits beside classes, and splits without class folders, are refused; but one folder without folders in it, such as
+    a train among vehicles, is a class. The name of a class folder is the class. Folders inside a class folder belong to
+    the class. Classes and images are sorted by name. Images are recognised by the ending of their names. Links to files
+    and folders are followed; files and folders whose names begin with a dot are ignored.
 
     Parameters:
         root: the folder that holds the class folders or the split folders
@@ -33,40 +37,88 @@ class Folder:
         self.root = root
 
     def load(self) -> Table:
-        """The table of the images found; a NearkinError when there are none or they lie in no class folder."""
+        """The table of the images found; a NearkinError when there are none, they lie in no class folder, or splits and
+        classes cannot be told apart."""
         root = rooted("folder", self.root)
-        if not root.is_dir():
+        if not os.path.isdir(root):
             raise NearkinError(f"root={root} is a file; dataset=folder needs a folder with one folder per class")
-        tops = _folders(root)
-        divided = bool(tops) and all(top.name in SPLITS and _folders(top) for top in tops)
-        found: list[tuple[Path, str, str]] = []                         # path, class, split
-        for top in tops:
-            for folder in _folders(top) if divided else [top]:
-                images = sorted(path for path in folder.rglob("*") if is_image(path))
-                found += [(path, folder.name, top.name) for path in images]
-        if not found:
-            loose = sum(is_image(path) for path in root.iterdir())
+        tops = {top: images for top in folders(root) if (images := images_below(top))}
+        if not tops:
+            loose = len(images_in(root))
             what = f"its {loose} images lie in no class folder" if loose else "it holds no images"
             kinds = ", ".join(sorted(EXTENSIONS))
             raise NearkinError(f"root={root}: {what}; one folder per class is needed, with images ({kinds}) in it")
-        labels, classes = _numbered([c for _, c, _ in found])
+        divided = _divided(root, tops)
+        paths: list[Path] = []
+        names: list[str] = []
+        splits: list[str | None] = []
+        for top, images in tops.items():
+            depth = len(top.parts)
+            chosen = [path for path in images if len(path.parts) > depth + 1] if divided else images
+            paths += chosen
+            names += [path.parts[depth] for path in chosen] if divided else [top.name] * len(chosen)
+            splits += [split_of(top.name)] * len(chosen)
+        labels, classes = _numbered(names)
         return Table(
             labels=labels,
             classes=classes,
-            paths=tuple(path for path, _, _ in found),
+            paths=tuple(paths),
             root=root,
-            columns={"split": np.array([split for _, _, split in found])} if divided else {},
+            columns={"split": np.array(splits)} if divided else {},
             name="folder",
         )
+
+
+def _divided(root: Path, tops: dict[Path, list[Path]]) -> bool:
+    """Whether the top folders, with the images below each, are splits; a NearkinError when that is not clear."""
+    inner = {top.name: _inner(top, images) for top, images in tops.items()}     # top folder -> folders in it
+    named = [name for name in inner if split_of(name)]
+    classes = [name for name in inner if not split_of(name)]
+    if not named:
+        if len(inner) == 1 and (len(inner[classes[0]]) > 1 or any(map(split_of, inner[classes[0]]))):
+            raise NearkinError(
+                f"root={root} holds one folder of images, {classes[0]}, which would be the only class; "
+                f"did you mean root={root / classes[0]}?"
+            )
+        return False
+    if classes:
+        if len(named) == 1 and not inner[named[0]]:                 # a train among vehicles
+            return False
+        raise NearkinError(
+            f"root={root}: {_names(named, 'looks like a split', 'look like splits')} beside classes ({some(classes)}); "
+            "put all images into split folders, or give classes names that are no splits"
+        )
+    if loose := [name for name in named if not inner[name]]:
+        raise NearkinError(
+            f"root={root}: the images in {some(loose)} lie directly in a split folder; one folder per class is needed "
+            f"inside, as in {loose[0]}/CLASS/1.jpg (classes themselves need names that are no splits)"
+        )
+    folders_of = defaultdict(list)
+    for name in named:
+        folders_of[split_of(name)].append(name)
+    for split, same in folders_of.items():
+        if len(same) > 1:
+            raise NearkinError(f"root={root}: the folders {' and '.join(same)} both mean {split}; keep one")
+    return True
+
+
+def _inner(top: Path, images: list[Path]) -> list[str]:
+    """The names of the folders in `top` that these images lie in."""
+    depth = len(top.parts)
+    return list(dict.fromkeys(path.parts[depth] for path in images if len(path.parts) > depth + 1))
+
+
+def _names(names: list[str], one: str, several: str) -> str:
+    return f"{some(names)} {one if len(names) == 1 else several}"
 
 
 @DATASETS.register("csv")
 class CSV:
     """Your own images, listed in a .csv file with a header and the columns path and label.
 
-    Paths are relative to the file's folder, or absolute. A column `split` (train, val, test, query, gallery) divides
-    the images. Further columns are kept in `table.columns`, as numbers where all values are numbers. Classes are sorted
-    by name, images stay in the order of the file. The file is UTF-8.
+    Paths are relative to the file's folder, or absolute. A column `split` (train, val, test, query, gallery, or the
+    other names that `folder` knows) divides the images. Further columns are kept in `table.columns`, as numbers where
+    all values are numbers. Classes are sorted by name, images stay in the order of the file. The file is UTF-8.
 
     Parameters:
         root: the .csv file, or a folder that holds exactly one
@@ -88,9 +140,8 @@ class CSV:
         for number, (path, name) in enumerate(zip(paths, names, strict=True), start=1):
             if not path or not name:
                 raise NearkinError(f"{file}, row {number}: an empty {'label' if path else 'path'}")
-        for split in np.unique(columns.get("split", np.empty(0, str))):
-            if split not in SPLITS:
-                raise NearkinError(f"{file}: split {str(split)!r}; choices: {', '.join(SPLITS)}")
+        if "split" in columns:
+            columns["split"] = np.array([_known_split(name, file) for name in columns["split"].tolist()])
         labels, classes = _numbered(names.tolist())
         return Table(
             labels=labels,
@@ -134,8 +185,11 @@ def _records(file: Path) -> tuple[list[str], list[list[str]]]:
     return header, table[1:]
 
 
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+def _known_split(name: str, file: Path) -> str:
+    split = split_of(name)
+    if split is None:
+        raise NearkinError(f"{file}: split {name!r}; choices: {', '.join(SPLITS)}")
+    return split
 
 
 def _numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:

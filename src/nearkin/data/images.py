@@ -1,6 +1,8 @@
 """Reading image files: always uint8 RGB, upright, or an error that names the file and the reason."""
 
 import io
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,25 +10,27 @@ import numpy as np
 import simplejpeg
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from nearkin.data.scan import EXTENSIONS, folders, images_below, images_in
 from nearkin.errors import NearkinError
 
-EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
 ORIENTATION = 0x0112                                        # the EXIF tag
 
 
 class UnreadableImage(NearkinError):
-    """An image that cannot be read: its message names the image, `reason` says why."""
+    """An image that cannot be read: its message names the image, `reason` says why, `advice` what to do."""
 
-    def __init__(self, name: str, reason: str):
-        super().__init__(f"image {name} cannot be read: {reason}")
+    def __init__(self, name: str, reason: str, advice: str = ""):
+        super().__init__(f"image {name} cannot be read: {reason}" + (f"; {advice}" if advice else ""))
         self.reason = reason
 
 
 def read_image(source: Path | str | bytes) -> np.ndarray:
     """The image of a file, or of a file's bytes, as (H, W, 3) uint8 RGB.
 
-    EXIF orientation is applied, alpha is dropped, 16 bits are cut to 8, of an animation the first frame is taken.
-    Raises `UnreadableImage` when the file is absent, empty, damaged or no image.
+    EXIF orientation is applied, alpha is dropped, 16 bits are cut to 8, of an animation the first frame is taken. Where
+    pixels are numbers of 32 bits, the largest tells the range: 8, 16 or 31 bits for whole numbers; 1, 255 or 65,535 for
+    fractions. Raises `UnreadableImage` when the file is absent, empty, damaged or no image, or when its header says
+    more than 178,956,970 pixels, where Pillow stops, too (twice `PIL.Image.MAX_IMAGE_PIXELS`).
     """
     if isinstance(source, bytes):
         return decode(source, "in memory")
@@ -46,22 +50,30 @@ def decode(data: bytes, name: str) -> np.ndarray:
     try:
         if data.startswith(b"\xff\xd8") and _upright(data):
             try:
+                height, width, *_ = simplejpeg.decode_jpeg_header(data)
+                if height * width > (_limit() or height * width):
+                    raise Image.DecompressionBombError(f"{height * width} pixels")
                 return simplejpeg.decode_jpeg(data)
             except ValueError:                              # CMYK, or damaged: Pillow reads it, or says what is wrong
                 pass
         with Image.open(io.BytesIO(data)) as image:
-            return _rgb(ImageOps.exif_transpose(image))
+            return _rgb(ImageOps.exif_transpose(image), image.format)
+    except Image.DecompressionBombError as error:           # its words begin with the number of pixels
+        pixels = int(re.findall(r"\d+", str(error))[0])
+        reason = f"its header says {pixels:,} pixels, at most {_limit():,} are unpacked: make it smaller"
+        raise UnreadableImage(name, reason) from error
     except UnidentifiedImageError:
         raise UnreadableImage(name, f"it is not an image (its content begins with {data[:12]!r})") from None
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, Image.DecompressionBombError) as error:
-        raise UnreadableImage(name, " ".join(str(error).split()) or type(error).__name__) from error
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
+        raise UnreadableImage(name, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error
 
 
 def images_from(source: Path | str | Iterable[Path | str]) -> list[Path]:
     """The paths of images: those in a folder and all folders below it, sorted; a single file; or a list of files.
 
-    Only a folder is searched by the endings of names. A NearkinError when there is nothing, or `source` does not exist;
-    the files of a list are not looked at.
+    Links are followed and hidden folders ignored, as `folder` does it (data/scan.py). Only a folder is searched by the
+    endings of names. A NearkinError when there is nothing, or `source` does not exist; the files of a list are not
+    looked at.
     """
     if not isinstance(source, (str, Path)):
         paths = [Path(path) for path in source]
@@ -69,19 +81,14 @@ def images_from(source: Path | str | Iterable[Path | str]) -> list[Path]:
             raise NearkinError("an empty list of images; at least one is needed")
         return paths
     folder = Path(source).expanduser()
-    if folder.is_file():
+    if os.path.isfile(folder):
         return [folder]
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise NearkinError(f"{folder} does not exist; give an image, a folder of images or a list of files")
-    paths = sorted(path for path in folder.rglob("*") if is_image(path))
+    paths = sorted([*images_in(folder), *(path for inner in folders(folder) for path in images_below(inner))])
     if not paths:
         raise NearkinError(f"no images in {folder}; looked for {', '.join(sorted(EXTENSIONS))}")
     return paths
-
-
-def is_image(path: Path) -> bool:
-    """Whether a path is an image, by its name alone; hidden files (the ._x.jpg that macOS leaves behind) are not."""
-    return path.suffix.lower() in EXTENSIONS and not path.name.startswith(".")
 
 
 def _upright(data: bytes) -> bool:
@@ -92,8 +99,21 @@ def _upright(data: bytes) -> bool:
         return image.getexif().get(ORIENTATION, 1) == 1
 
 
-def _rgb(image: Image.Image) -> np.ndarray:
-    if image.mode.startswith("I"):                          # 16 bits per pixel; convert() would clip at 255
-        grey = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
-        return np.repeat(grey[..., None], 3, axis=2)
-    return np.asarray(image.convert("RGB"))
+def _limit() -> int | None:
+    """The number of pixels above which Pillow, too, refuses to open an image; None: none."""
+    return None if Image.MAX_IMAGE_PIXELS is None else 2 * Image.MAX_IMAGE_PIXELS
+
+
+def _rgb(image: Image.Image, kind: str | None) -> np.ndarray:
+    """The pixels of an image of a format (`kind`: PNG, TIFF, ...)."""
+    if image.mode != "F" and not image.mode.startswith("I"):
+        return np.asarray(image.convert("RGB"))
+    values = np.asarray(image)                              # one number per pixel; convert() would clip at 255
+    if image.mode == "F":
+        values = np.nan_to_num(values)
+        grey = values * (255 if values.max() <= 1 else 1 if values.max() <= 255 else 1 / 256)
+    elif image.mode != "I" or kind == "PNG":                # I;16 and its like; Pillow 10 opens a PNG of 16 bits as I
+        grey = values >> 8
+    else:
+        grey = values >> (0 if values.max() < 1 << 8 else 8 if values.max() < 1 << 16 else 23)
+    return np.repeat(grey.clip(0, 255).astype(np.uint8)[..., None], 3, axis=2)

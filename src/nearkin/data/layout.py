@@ -1,10 +1,20 @@
 """What the data sets that read files share: finding the files, reading lists, saying what is wrong with them."""
 
+import os
 from pathlib import Path
 
+from nearkin.data.scan import folders
 from nearkin.errors import NearkinError
 
 SPLITS = ("train", "val", "test", "query", "gallery")
+LEARNT, TESTED = SPLITS[:2], SPLITS[2:]                    # what a run learns from, what it is tested on
+OTHER_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
+
+
+def split_of(name: str) -> str | None:
+    """The split that a name stands for, in any case: `Valid`, `validation` and `dev` mean val. None when it is none."""
+    lower = name.lower()
+    return lower if lower in SPLITS else OTHER_NAMES.get(lower)
 
 
 def rooted(name: str, root: Path | None, kind: str = "DIR") -> Path:
@@ -13,8 +23,13 @@ def rooted(name: str, root: Path | None, kind: str = "DIR") -> Path:
     if root is None:
         raise NearkinError(f"dataset={name} needs root={kind}")
     root = Path(root).expanduser()
-    if not root.exists():
-        raise NearkinError(f"root={root} does not exist; dataset={name} needs root={kind}")
+    try:
+        os.stat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NearkinError(f"root={root} does not exist; dataset={name} needs root={kind}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise NearkinError(f"root={root} cannot be read: {reason}; dataset={name} needs root={kind}") from error
     return root
 
 
@@ -23,14 +38,22 @@ def home(name: str, root: Path | None, marker: str, inner: str) -> Path:
     A NearkinError when it is in neither."""
     root = rooted(name, root)
     for folder in (root, root / inner):
-        if (folder / marker).is_file():
+        if os.path.isfile(folder / marker):
             return folder
-    raise NearkinError(f"root={root} is not the official layout of {name}: {marker} is missing")
+    raise misplaced(name, root, f"{marker} is missing", marker, f"{inner}/{marker}")
+
+
+def misplaced(name: str, root: Path, missing: str, *markers: str) -> NearkinError:
+    """The error for a root that is not the layout of the data set `name`. When one of the files `markers` lies one
+    level below or above, it asks whether that was meant; `missing` says what is not there."""
+    near = [place for place in (*folders(root), root.parent) if any(os.path.exists(place / m) for m in markers)]
+    hint = f"; did you mean root={near[0]}?" if near else ""
+    return NearkinError(f"root={root} is not the official layout of {name}: {missing}{hint}")
 
 
 def needed(name: str, path: Path) -> Path:
     """The path, when it exists; else a NearkinError that says what the data set `name` misses."""
-    if not path.exists():
+    if not os.path.exists(path):
         raise NearkinError(f"root={path.parent} is not the official layout of {name}: {path.name} is missing")
     return path
 

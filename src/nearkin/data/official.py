@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nearkin.data.layout import home, needed, rooted, rows, whole_number
+from nearkin.data.layout import home, misplaced, needed, rooted, rows, whole_number
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.registry import DATASETS
@@ -101,10 +101,8 @@ class Cars196:
             meta = root / "devkit" / "cars_meta.mat"
             names = _class_names(_mat(meta), meta) if meta.is_file() else names
         else:
-            raise NearkinError(
-                f"root={root} is not the official layout of cars196: cars_annos.mat (beside car_ims/) is missing, "
-                "and so is devkit/ (beside cars_train/ and cars_test/)"
-            )
+            missing = "cars_annos.mat (beside car_ims/) is missing, and so is devkit/ (beside cars_train/, cars_test/)"
+            raise misplaced("cars196", root, missing, "cars_annos.mat", "devkit/cars_train_annos.mat")
         classes = np.array([c for _, c in found])                                               # 1-196
         return Table(
             labels=classes - 1,

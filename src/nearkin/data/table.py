@@ -1,5 +1,6 @@
 """`Table`: the one form that every data set takes, and `Augment`: what training may do to its images."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -71,6 +72,14 @@ class Table:
     def split(self) -> np.ndarray | None:
         """The column `split` (N,), or None when the data set has no official division."""
         return self.columns.get("split")
+
+    def shared(self, some: Sequence[str], others: Sequence[str]) -> np.ndarray:
+        """The labels that stand in rows of the splits `some` and in rows of the splits `others`, sorted; none where the
+        data set has no split."""
+        if self.split is None:
+            return np.empty(0, np.int64)
+        first, second = (self.labels[np.isin(self.split, splits)] for splits in (some, others))
+        return np.intersect1d(first, second)
 
     def take(self, indices: np.ndarray) -> "Table":
         """The table of the rows at `indices`, in that order. `classes` and the numbers of the labels stay as they

@@ -1,29 +1,32 @@
 """`verify`: are the data what they should be? Every image is opened; what is wrong is said in words."""
 
-from collections import defaultdict
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from nearkin.data.hashing import content_hashes, data_hash
+from nearkin.data.exclude import duplicates
+from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, read_image
+from nearkin.data.layout import LEARNT, TESTED
 from nearkin.data.table import Table
 from nearkin.errors import some
 from nearkin.progress import parallel
 
 Counts = dict[str, tuple[int, int]]                         # split -> images, classes
+ADVICE = "; nearkin data dedupe lists what to leave out (data.exclude=FILE)"
 
 
 @dataclass(frozen=True)
 class Report:
     """What `verify` found: lists for programs, and the same in words, as `problems` and `warnings`.
 
-    Problems make `ok` false. Missing and unreadable images and counts that differ from the official ones are problems
-    in any data. Duplicates and classes of one image are problems in your own data, but only warnings in official data:
-    the published sets contain some, and results on repaired data could not be compared with published ones.
+    Problems make `ok` false. Missing and unreadable images, classes in train and in test, and counts that differ from
+    the official ones are problems in any data. Leaks (below) and classes of one image are problems in your own data,
+    but only warnings in official data: the published sets contain some, and results on repaired data could not be
+    compared with published ones. Other duplicates are warnings.
 
     Fields:
         name: of the data set
@@ -33,7 +36,9 @@ class Report:
         missing: names of files that do not exist
         unreadable: name and reason of each file that exists but cannot be read
         duplicates: groups of two or more names of images with equal content
+        leaks: those of the duplicates that stand in different splits; without splits, in different classes
         one_image_classes: names of classes with a single image
+        shared_classes: names of classes that stand in train or val and in test, query or gallery
         data_hash: `data_hash(table)`
         problems: sentences about what must be repaired
         warnings: sentences about what may stay
@@ -50,7 +55,9 @@ class Report:
     missing: list[str]
     unreadable: list[tuple[str, str]]
     duplicates: list[list[str]]
+    leaks: list[list[str]]
     one_image_classes: list[str]
+    shared_classes: list[str]
     data_hash: str
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -72,7 +79,9 @@ def verify(table: Table, official: Counts | None = None) -> Report:
     Nothing is changed, and what is wrong with the data is reported, not raised.
     """
     missing, unreadable = _unopened(table)
-    groups = _duplicates(table)
+    groups = duplicates(table)
+    sides = table.labels if table.split is None else table.split
+    leaks, others = ([g for g in groups if (len(set(sides[g])) > 1) is leaking] for leaking in (True, False))
     sizes = np.bincount(table.labels, minlength=len(table.classes))
     report = Report(
         name=table.name,
@@ -82,10 +91,13 @@ def verify(table: Table, official: Counts | None = None) -> Report:
         missing=missing,
         unreadable=unreadable,
         duplicates=[[table.shown(i) for i in group] for group in groups],
+        leaks=[[table.shown(i) for i in group] for group in leaks],
         one_image_classes=[table.classes[c] for c in np.flatnonzero(sizes == 1)],
+        shared_classes=[table.classes[c] for c in table.shared(LEARNT, TESTED)],
         data_hash=data_hash(table),
     )
-    _judge(report, table, groups)
+    _judge(report, table)
+    _judge_duplicates(report, table, leaks, others)
     return report
 
 
@@ -109,24 +121,13 @@ def _unopened(table: Table) -> tuple[list[str], list[tuple[str, str]]]:
         return None
 
     reasons = list(parallel(reason, range(len(paths)), "Opening images"))
-    missing = [table.shown(i) for i, why in enumerate(reasons) if why and not paths[i].exists()]
-    unreadable = [(table.shown(i), why) for i, why in enumerate(reasons) if why and paths[i].exists()]
+    there = [os.path.exists(path) for path in paths]
+    missing = [table.shown(i) for i, why in enumerate(reasons) if why and not there[i]]
+    unreadable = [(table.shown(i), why) for i, why in enumerate(reasons) if why and there[i]]
     return missing, unreadable
 
 
-def _duplicates(table: Table) -> list[list[int]]:
-    if table.images is not None:
-        hashes = [blake2b(np.ascontiguousarray(image).data, digest_size=16).hexdigest() for image in table.images]
-    else:
-        hashes = content_hashes(table)
-    rows: dict[str, list[int]] = defaultdict(list)
-    for i, content in enumerate(hashes):
-        if content != "missing":
-            rows[content].append(i)
-    return [group for group in rows.values() if len(group) > 1]
-
-
-def _judge(report: Report, table: Table, groups: list[list[int]]) -> None:
+def _judge(report: Report, table: Table) -> None:
     for split, wanted in (report.official or {}).items():
         found = report.counts.get(split, (0, 0))
         for what, n, m in zip(("images", "classes"), found, wanted, strict=True):
@@ -137,21 +138,41 @@ def _judge(report: Report, table: Table, groups: list[list[int]]) -> None:
     if report.unreadable:
         listed = [f"{path} ({reason})" for path, reason in report.unreadable]
         report.problems.append(f"{_number(listed, 'file')} unreadable: {some(listed)}")
-
-    lesser = report.problems if report.official is None else report.warnings
-    if groups:
-        listed = [" = ".join(group) for group in report.duplicates]
-        crossing = [f"{_number(across, 'group')} across {what}" for what, across in (
-            ("classes", [g for g in groups if len(set(table.labels[g])) > 1]),
-            ("splits", [g for g in groups if table.split is not None and len(set(table.split[g])) > 1]),
-        ) if across]
-        words = ", ".join([f"{_number(groups, 'group')} of files with equal content", *crossing])
-        lesser.append(f"{words}: {some(listed)}")
+    if report.shared_classes:
+        report.problems.append(
+            f"{_classes(report.shared_classes)} in train and in test: {some(report.shared_classes)}; "
+            "only protocol=within takes such data: it keeps the given split"
+        )
+    elif seen := [table.classes[c] for c in table.shared(["train"], ["val"])]:
+        report.warnings.append(
+            f"{_classes(seen)} in train and in val: {some(seen)}; "
+            "protocol=fixed_val refuses them, protocol=standard trains on both"
+        )
     if report.one_image_classes:
+        lesser = report.problems if report.official is None else report.warnings
         classes = report.one_image_classes
-        words = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
-        lesser.append(f"{words} of one image, which can never be retrieved: {some(classes)}")
+        lesser.append(f"{_classes(classes)} of one image, which can never be retrieved: {some(classes)}")
+
+
+def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], others: list[list[int]]) -> None:
+    own = report.official is None
+    for groups, where, lines in (
+        (leaks, " in different classes" if table.split is None else " in different splits",
+         report.problems if own else report.warnings),
+        (others, "", report.warnings),
+    ):  # fmt: skip
+        if not groups:
+            continue
+        across = sum(len(set(table.labels[group])) > 1 for group in groups)
+        more = f", {across:,} of them in different classes" if across and table.split is not None else ""
+        names = [" = ".join(table.shown(i) for i in group) for group in groups]
+        advice = ADVICE if own and table.paths is not None else ""
+        lines.append(f"{_number(groups, 'group')} of equal images{where}{more}: {some(names)}{advice}")
 
 
 def _number(items: Sequence[Any], noun: str) -> str:
     return f"{len(items):,} {noun}{'' if len(items) == 1 else 's'}"
+
+
+def _classes(classes: Sequence[Any]) -> str:
+    return "1 class" if len(classes) == 1 else f"{len(classes):,} classes"

@@ -25,7 +25,7 @@ from nearkin.progress import track
 from nearkin.storage import atomic, cache_dir, locked
 
 BATCH = 64
-VERSION = 1     # raise it when the same settings begin to give other features
+VERSION = 2     # raise it when the same settings begin to give other features
 
 
 class Pixels(Protocol):
@@ -169,7 +169,7 @@ class FeatureSource:
             yield batch[torch.arange(self.views) < counts[:, None]].numpy()                 # (rows of B, *F)
 
     def _front(self, images: Tensor) -> Tensor:
-        device = next(self.model.backbone.parameters()).device
+        device = next((p.device for p in self.model.backbone.parameters()), images.device)
         features = self.model.front(images.to(device)).half().cpu()
         if not features.isfinite().all():
             raise NearkinError(f"the features at cut={self.model.cut!r} leave the range of float16; cut elsewhere")
@@ -181,7 +181,10 @@ class FeatureSource:
         model, backbone = self.model, self.model.backbone
         settings = [VERSION, data_hash, self.views, self.flip, self.counts.tolist(), BATCH]
         pool = model.pool if model.cut == "all" else None
-        front = [backbone.name, backbone.version, repr(model.record), model.cut, pool]
+        name = getattr(backbone, "name", type(backbone).__qualname__)
+        front = [name, backbone.version, repr(model.record), model.cut, pool]
+        if backbone.source is not None:                             # from outside: another network may have its weights
+            front.append(backbone.source)
         key = sha256(json.dumps([settings, front]).encode())
         for module in model.stage_modules(model.frozen_stages):
             for name, value in module.state_dict().items():

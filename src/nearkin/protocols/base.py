@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nearkin.data.layout import LEARNT, SPLITS, TESTED
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.protocols.split import Split, TestRows
@@ -31,32 +32,46 @@ class SplitProtocol:
         """Divide the rows of a table."""
         trainval, query, gallery = self.halves(table)
         train, val = self.validation(table, trainval)
+        return self.complete(table, train, val, query, gallery)
+
+    def complete(
+        self, table: Table, train: np.ndarray, val: np.ndarray, query: np.ndarray, gallery: np.ndarray | None
+    ) -> Split:
+        """The split of these rows; a NearkinError when no row trains or none is tested."""
         if len(train) == 0 or len(query) == 0:
-            raise NearkinError(f"protocol {self.name} leaves {len(train)} training and {len(query)} test images")
+            there = ""
+            if table.split is not None:
+                there = f": the data have the splits {', '.join(np.unique(table.split).tolist())}"
+                there += "; train and test (or query and gallery) are needed, or no splits at all"
+            name = getattr(self, "name", type(self).__name__)       # a class that was never registered has none
+            raise NearkinError(f"protocol {name} leaves {len(train)} training and {len(query)} test images{there}")
         return Split(train, val, TestRows(query, gallery))
 
     def halves(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Rows to learn from, test rows and gallery rows: the official division, else half of the classes."""
-        split = table.split
-        if split is not None:
-            known = {"train", "val", "test", "query", "gallery"}
-            if unknown := set(np.unique(split).tolist()) - known:
-                raise NearkinError(f"split {sorted(unknown)[0]!r} is unknown: choices: {', '.join(sorted(known))}")
-            gallery = np.flatnonzero(split == "gallery")
-            query = np.flatnonzero((split == "query") | (split == "test"))
-            trainval = np.flatnonzero((split == "train") | (split == "val"))
-            shared = set(table.labels[trainval]) & set(table.labels[np.concatenate([query, gallery])])
-            if shared:
-                example = table.classes[min(shared)]
+        if table.split is not None:
+            shared = table.shared(LEARNT, TESTED)
+            if len(shared):
+                example = table.classes[shared[0]]
+                who = f"{len(shared)} classes ({example!r}, ...) stand"
                 raise NearkinError(
-                    f"{len(shared)} classes ({example!r}, ...) stand in train and in test; test classes must be "
-                    f"unseen: change the split column, or drop it and take protocol=within"
+                    f"{who if len(shared) > 1 else f'class {example!r} stands'} in train and in test, but test classes "
+                    "must be unseen; protocol=within keeps the given split and tests new images of known classes"
                 )
-            return trainval, query, gallery if len(gallery) else None
+            return self.given(table)
         self.enough_classes(table)
         classes = np.random.default_rng([self.seed, 0]).permutation(np.unique(table.labels))
         test = np.isin(table.labels, classes[: len(classes) // 2])
         return np.flatnonzero(~test), np.flatnonzero(test), None
+
+    def given(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows to learn from, test rows and gallery rows as the column `split` has them."""
+        assert table.split is not None
+        if unknown := set(np.unique(table.split).tolist()) - set(SPLITS):
+            raise NearkinError(f"split {sorted(unknown)[0]!r} is unknown: choices: {', '.join(sorted(SPLITS))}")
+        gallery = np.flatnonzero(table.split == "gallery")
+        query = np.flatnonzero(np.isin(table.split, ["query", "test"]))
+        return np.flatnonzero(np.isin(table.split, LEARNT)), query, gallery if len(gallery) else None
 
     def enough_classes(self, table: Table) -> None:
         """Refuse data with too few classes for a test on unseen ones."""

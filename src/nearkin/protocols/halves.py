@@ -46,7 +46,10 @@ class FixedVal(SplitProtocol):
         if table.split is not None and (table.split == "val").any():
             val = table.split[trainval] == "val"
             if shared := set(labels[val]) & set(labels[~val]):
-                raise NearkinError(f"{len(shared)} classes stand in train and in val; those of val must be unseen")
+                raise NearkinError(
+                    f"{len(shared)} classes stand in train and in val; those of val must be unseen: protocol=standard "
+                    "trains on both and validates on nothing"
+                )
         else:
             classes = np.random.default_rng([self.seed, 1]).permutation(np.unique(labels))
             count = max(2, round(self.share * len(classes)))

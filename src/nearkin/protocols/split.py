@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.data.layout import LEARNT, TESTED
 from nearkin.data.table import Table
 
 
@@ -48,12 +49,20 @@ class Split:
         return digest.hexdigest()[:12]
 
     def describe(self, table: Table) -> str:
-        """One line: images and classes of each side, and the hash. Test classes are counted, never shown."""
+        """One line: images and classes of each side, and the hash; and whether it is the data's own division with known
+        classes. Test classes are counted, never shown."""
         def side(name: str, rows: np.ndarray) -> str:
             return f"{name} {len(rows)} images of {len(np.unique(table.labels[rows]))} classes"
 
         sides = [side("train", self.train), side("validation", self.val), side("test", self.test.images)]
-        return f"{', '.join(sides)}; split {self.hash()}"
+        given = "; the given split, its test classes known from training" if self._keeps_known_classes(table) else ""
+        return f"{', '.join(sides)}{given}; split {self.hash()}"
+
+    def _keeps_known_classes(self, table: Table) -> bool:
+        if table.split is None or not len(table.shared(LEARNT, TESTED)):
+            return False
+        learnt, tested = np.concatenate([self.train, self.val]), self.test.images
+        return bool(np.isin(table.split[learnt], LEARNT).all() and np.isin(table.split[tested], TESTED).all())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, with its hash."""

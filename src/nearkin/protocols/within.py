@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.data.layout import LEARNT, TESTED
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.protocols.base import SplitProtocol
@@ -16,9 +17,13 @@ class Within(SplitProtocol):
     """Images split inside each class: for folders with few classes. It tests new images of *known* classes,
     which is easier than new classes; the result says so. A class with fewer than 6 images only trains.
 
+    A split that comes with the data is kept when its train and test share classes, as the folders train, valid and test
+    of a classification data set do. Where it has no val, validation images are drawn from the training images of each
+    class that has at least 4.
+
     Parameters:
         seed: draws the images of each side.
-        val_share: of the images of a class that validate; above 0.
+        val_share: of the images of a class (of its training images, where the split is given) that validate; above 0.
         test_share: of the images of a class that test; above 0, together with val_share below 1.
     """
 
@@ -31,7 +36,9 @@ class Within(SplitProtocol):
         self.val_share, self.test_share = val_share, test_share
 
     def split(self, table: Table) -> Split:
-        """Divide the images of every class."""
+        """Divide the images of every class, or keep the given split of known classes."""
+        if len(table.shared(LEARNT, TESTED)):
+            return self._given(table)
         rng = np.random.default_rng([self.seed, 2])
         sides: dict[str, list[Any]] = {"train": [], "val": [], "test": []}
         for label in np.unique(table.labels):
@@ -51,3 +58,32 @@ class Within(SplitProtocol):
         if len(test_rows) == 0:
             raise NearkinError("protocol=within needs at least one class of 6 images or more")
         return Split(train, val_rows, TestRows(test_rows))
+
+    def _given(self, table: Table) -> Split:
+        trainval, query, gallery = self.given(table)
+        val = trainval[table.split[trainval] == "val"]              # type: ignore[index]
+        train = trainval[table.split[trainval] == "train"]          # type: ignore[index]
+        if len(val) == 0:
+            train, val = self.validation(table, train)
+        return self.complete(table, train, val, query, gallery)
+
+    def validation(self, table: Table, trainval: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Draw validation images inside each class of a given split that has none."""
+        rng = np.random.default_rng([self.seed, 2])
+        drawn = []
+        for label in np.unique(table.labels[trainval]):
+            rows = rng.permutation(trainval[table.labels[trainval] == label])
+            count = max(2, round(self.val_share * len(rows))) if len(rows) >= 4 else 0
+            if count >= len(rows):
+                raise NearkinError(
+                    f"protocol.val_share={self.val_share} leaves no image of class {table.classes[label]!r} to train "
+                    f"on: {count} of its {len(rows)} training images validate; lower it"
+                )
+            drawn.append(rows[:count])
+        val = np.sort(np.concatenate(drawn)) if drawn else trainval
+        if len(trainval) and len(val) == 0:
+            raise NearkinError(
+                "protocol=within keeps the given split, which has no val, and no class has 4 training images or more "
+                "to draw it from; add validation images as the split val"
+            )
+        return np.setdiff1d(trainval, val), val

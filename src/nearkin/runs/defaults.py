@@ -11,15 +11,19 @@ codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A method bring
 is never larger than the data.
 """
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from pydantic import BaseModel
 
+from nearkin.config.identity import source_of
 from nearkin.config.settings import ModelSpec, TrainSpec
 from nearkin.config.spec import Part, RunSpec, SamplerSpec
 from nearkin.losses import Loss, ProxyLoss
 from nearkin.models.backbone import InputRecord
+from nearkin.models.build import create_backbone
 from nearkin.registry import BACKBONES, hyperparameters
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -102,6 +106,15 @@ def _fill(part: Settings, values: dict[str, Any]) -> Settings:
 
 
 def record_of(model: ModelSpec) -> InputRecord:
-    """How the backbone wants its input; some networks know it only once they are built."""
-    cls = BACKBONES[model.backbone]
-    return cls.record if hasattr(cls, "record") else cls().record
+    """How the backbone wants its input. Some networks know it only once they are built; one from outside is always
+    built, so that what is wrong with it is said before any data are read."""
+    part = BACKBONES[model.backbone]
+    record = getattr(part, "record", None)
+    return record if isinstance(record, InputRecord) and source_of(part) is None else _built(model.backbone, part)
+
+
+@lru_cache(maxsize=16)
+def _built(name: str, part: Any) -> InputRecord:
+    """The record of a network that is built for it; `part` is what the name stands for now, which may be edited."""
+    with torch.random.fork_rng(devices=[]):
+        return create_backbone(name).record

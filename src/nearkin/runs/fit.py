@@ -77,6 +77,7 @@ def train(
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
             if not here.share(lambda: is_final(run)):
                 _fit(run, prepared, watch if here.first else lambda entry: None, device)
+            here.wait()                                             # rank 0 has written final.json
             del prepared                                            # the test reads its own
             if test:
                 measure(store, run, device=device)

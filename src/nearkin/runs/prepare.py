@@ -105,7 +105,8 @@ def check_network(spec: RunSpec) -> None:
 def read_table(data: DataSpec) -> Table:
     """The rows of a data set; no image is decoded."""
     drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    return load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    table = load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    return table if data.exclude is None else exclude(table, data.exclude)
 
 
 def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:
@@ -114,7 +115,6 @@ def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table
     if known is not None and key in known:
         return known[key]
     table = read_table(data) if table is None else table
-    table = table if data.exclude is None else exclude(table, data.exclude)
     images: Table | Decoded = table
     skipped: list[tuple[str, str]] = []
     if table.images is None:

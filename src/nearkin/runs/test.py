@@ -95,7 +95,8 @@ def measure(
     check_distance(distance)
     for name in metrics or ():
         parse(name)
-    tested = _stored(run) if _holds_embeddings(run) else _embedded(run, device or pick_device(run.spec.train.device))
+    held = ranks().share(lambda: _holds_embeddings(run))            # all processes go the same way
+    tested = _stored(run) if held else _embedded(run, device or pick_device(run.spec.train.device))
     if not ranks().first:
         return {}
     customary = _customary(run, tested)
