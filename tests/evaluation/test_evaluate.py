@@ -224,7 +224,7 @@ def test_table_shows_every_metric_and_what_was_left_out():
     console.print(render(result))
     text = console.export_text()
     shown = f"{100 * result.metrics['map_at_r']:.2f} %"
-    for words in ("recall@1", "map_at_r", "rho", "not seeds", "59", "1 of 60 queries", shown):
+    for words in ("recall@1", "map_at_r", "rho", "not\u00a0seeds", "59", "1 of 60 queries", shown):
         assert words in text
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Annotated
 
 import typer
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -70,7 +71,7 @@ def _class(entry: Entry) -> None:
         tables.out.print(Text(f"\nDefaults: {word_of(entry.kind)}={entry.key} {words}"), soft_wrap=True)
 
 
-def _shared(entries: list[Entry]) -> list[Table]:
+def _shared(entries: list[Entry]) -> list[Group]:
     """A hyper-parameter that several classes have: one table for each kind of class."""
     made = []
     for key in dict.fromkeys(entry.key for entry in entries):

@@ -169,7 +169,7 @@ def evaluation_table(evaluation: Evaluation) -> Group:
     title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.distance}"
     columns = {"metric": "left", "value": "right"}
     if evaluation.intervals:
-        columns["95 % over test classes (not seeds)"] = "right"
+        columns["95 % over test classes (not\u00a0seeds)"] = "right"
     columns["queries"] = "right"
     rows = []
     for key, value in evaluation.metrics.items():
