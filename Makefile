@@ -29,7 +29,7 @@ test: lint
 
 # docs/settings.md, from the settings and docstrings in the code
 settings: $(READY)
-	@$(BIN)/python -m nearkin.config.explain > docs/settings.md
+	@$(BIN)/python -m nearkin.config.page > docs/settings.md
 
 # which room imports from which, and through how many files
 imports: $(READY)

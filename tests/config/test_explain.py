@@ -14,7 +14,8 @@ from nearkin.cli.explain import explain_command
 from nearkin.config.born import births
 from nearkin.config.explain import CLASSES, Entry, classes, explain, parameter_lines, settings
 from nearkin.config.parse import parse_words
-from nearkin.config.spec import ALIASES, PARTS, RunSpec, make_spec
+from nearkin.config.parts import PARTS
+from nearkin.config.spec import ALIASES, RunSpec, make_spec
 from nearkin.errors import NearkinError
 from nearkin.registry import BACKBONES, LOSSES
 from nearkin.runs.defaults import resolve
@@ -174,7 +175,7 @@ def test_parameter_lines():
 
 class TestSettingsPage:
     def test_is_what_the_code_says(self):
-        made = subprocess.run([sys.executable, "-m", "nearkin.config.explain"], capture_output=True, check=True)
+        made = subprocess.run([sys.executable, "-m", "nearkin.config.page"], capture_output=True, check=True)
         stale = set(SETTINGS.splitlines()) - set(made.stdout.decode().splitlines())
         assert not stale, "docs/settings.md is stale: make settings"   # a part that is new may be missing there
 

@@ -17,7 +17,6 @@ from nearkin.runs import environment, listing
 from nearkin.runs.log import LogReader, read_log
 from nearkin.runs.store import SCHEMA, Run, Store
 
-
 TINY = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
         "train.batch": 16, "sampler.per_class": 4}  # fmt: skip
 

@@ -296,7 +296,7 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("nearkin.runs.store.torch.save", full)
+    monkeypatch.setattr("nearkin.runs.run.torch.save", full)
     with pytest.raises(NearkinError, match="the disk is full"):
         nearkin.train(tiny, runs=tmp_path)
     left = {p.name for p in next(tmp_path.iterdir()).iterdir()}

@@ -255,7 +255,7 @@ def test_the_chosen_weights_and_the_checkpoint_belong_together(tiny, tmp_path, m
 
         runs = tmp_path / f"kill{kill_at}"
         with monkeypatch.context() as patched:
-            patched.setattr("nearkin.runs.store.Run.save", save)
+            patched.setattr("nearkin.runs.run.Run.save", save)
             with suppress(KeyboardInterrupt):
                 nearkin.train(tiny, runs=runs, epochs=4)
         run = nearkin.train(tiny, runs=runs, epochs=4)

@@ -13,8 +13,9 @@ import torch
 from sklearn.cluster import KMeans
 
 import nearkin
+from nearkin.config.parts import REGISTRIES, DataSpec
 from nearkin.config.settings import MemorySpec, ModelSpec, TrainSpec
-from nearkin.config.spec import REGISTRIES, UNHASHED, DataSpec, make_spec
+from nearkin.config.spec import UNHASHED, make_spec
 from nearkin.data.glyphs import Glyphs
 from nearkin.data.table import Augment
 from nearkin.engine.objective import Objective

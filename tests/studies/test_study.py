@@ -110,8 +110,10 @@ def test_metrics_that_no_run_has_are_tested_not_trained(tiny, tmp_path):
     assert rows_of(study, [job])[0].mean.keys() == {"validation map_at_r", "nmi", "recall@10", "map_at_1000"}
 
 
-@pytest.mark.parametrize(("metrics", "said"), [(["nmii"], "unknown metric 'nmii'"), (["recall"], "which k"),
-                                               (["train.rh"], "did you mean train.rho"), (["train.nmi"], "choices: train.pi_inter"), ("nmi", "a list of names")])
+@pytest.mark.parametrize(("metrics", "said"), [
+    (["nmii"], "unknown metric 'nmii'"), (["recall"], "which k"), ("nmi", "a list of names"),
+    (["train.rh"], "did you mean train.rho"), (["train.nmi"], "choices: train.pi_inter"),
+])  # fmt: skip
 def test_unknown_metrics_are_refused_before_training(tiny, tmp_path, metrics, said):
     with pytest.raises(NearkinError, match=said):
         read_study(write(tmp_path, tiny, metrics=metrics))

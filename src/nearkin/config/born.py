@@ -11,7 +11,7 @@ The hyper-parameters of registered classes are born with the defaults of their s
 `register("my_loss", born={"margin": 0.2})`.
 
 A field also says what it means, in `about`, and where its default comes from, in `source`: `nearkin explain` and
-docs/settings.md (config/explain.py) read both. Words change no hash.
+docs/settings.md (config/page.py) read both. Words change no hash.
 """
 
 import inspect

@@ -8,12 +8,11 @@
     explain("multi_similarity")         all classes of that name
     explain("train")                    a group of settings
 
-`python -m nearkin.config.explain > docs/settings.md` (`make settings`) writes the same as one page.
+`python -m nearkin.config.page > docs/settings.md` (`make settings`) writes the same as one page.
 """
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,8 +25,9 @@ from pydantic.fields import FieldInfo
 
 from nearkin import registry
 from nearkin.config.born import plain, tree_in
+from nearkin.config.parts import PARTS, REGISTRIES, Part
 from nearkin.config.settings import GroupSpec
-from nearkin.config.spec import ALIASES, PARTS, REGISTRIES, UNHASHED, Part, RunSpec
+from nearkin.config.spec import ALIASES, RunSpec
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
@@ -288,124 +288,3 @@ def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[st
 
 
 # -- docs/settings.md ------------------------------------------------------------------------------------------
-
-OPENING = """\
-# Settings
-
-All that a run can be told: first the settings that every run has, then those of each loss, miner and other part. This
-page is made from the code by `make settings`; `nearkin explain KEY` shows the same for one key, as in
-
-    nearkin explain train.patience              one setting
-    nearkin explain loss.alpha                  of every loss that has an alpha
-    nearkin explain multi_similarity            formula, source and settings of one class
-
-## How settings are written
-
-    nearkin train loss=margin loss.beta=1.1 dim=64 train.schedule=cosine        words
-    nearkin train run.yaml seed=1                                               a file, and words over it
-    nearkin.train({"loss": "margin", "loss.beta": 1.1, "dim": 64}, seed=1)      Python
-
-- A key is `group.name`; the commonest have a short form ([below](#short-forms)). In YAML a group may be a mapping:
-  `loss: {name: margin, beta: 1.1}`.
-- Values are read as YAML: `64`, `1e-3`, `true`, `null`, a word.
-- `loss=NAME` chooses a class, `loss.KEY` sets one of its hyper-parameters. A word that names another class begins with
-  the defaults of that class: hyper-parameters that a file gave the old one are dropped.
-- `null` leaves a setting open where its default depends on the network; the column "default" says what it becomes. The
-  spec that is stored with a run has nothing open.
-- A run is named by a hash of all settings, the data and the split. The hash does not cover the number of threads, nor
-  UNHASHED.
-"""
-ENVIRONMENT = """\
-## What is not a setting
-
-**Threads.** `OMP_NUM_THREADS=4 nearkin train ...` lets PyTorch compute with four threads. Without it PyTorch takes as
-many as the machine has cores, which is right for one training at a time. Two trainings side by side that both take all
-cores get in each other's way: give each its share. The number of threads is not part of a run's name, but the last bits
-of a result depend on it; `environment.json` of a run has it, and `nearkin doctor` says how many there are now. The runs
-of a study have one thread each, whatever the variable says; `--workers N` trains N of them at a time. Decoding images
-takes all cores.
-
-**The cache.** Decoded images and the features before a cut lie in `$NEARKIN_CACHE`, else in `$XDG_CACHE_HOME/nearkin`,
-else in `~/.cache/nearkin`. `NEARKIN_CACHE_LIMIT=50` keeps at most 50 GB, those used last. `nearkin cache list` shows
-them, `nearkin cache clear` deletes them; what is needed is made again.
-
-**Runs** are stored in the folder `runs`; `--runs DIR` names another.
-"""
-PARTS_OPENING = """\
-## Settings of single parts
-
-`nearkin explain NAME` shows the whole docstring; [definitions.md](definitions.md) has all formulas, sources and where
-others differ. Parameters that nearkin hands over itself, as the number of classes, are not shown.
-"""
-BACKBONES_OPENING = """\
-The defaults of data.size, data.resize and data.crop, in pixels, and the stages that model.cut may name. `timm/NAME` has
-the sizes that timm gives the model, and one stage, `trunk`."""
-TITLES = {
-    "data": "Data sets", "protocol": "Protocols", "sampler": "Samplers", "loss": "Losses", "miner": "Miners",
-    "regulariser": "Regularisers", "method": "Methods",
-}  # fmt: skip
-
-
-def markdown() -> str:
-    """docs/settings.md."""
-    groups = [group(name) for name in RunSpec.model_fields if name != "purpose"]
-    opening = OPENING.replace("UNHASHED", ", ".join(_code(key) for key in sorted(UNHASHED)))
-    pages = [opening, _heading("Parts", "Each is a class, chosen by its name; its own settings are further below.")]
-    pages.append(_settings_table([settings()[f"{part}.name"] for part in PARTS]))
-    for each in groups:
-        if each.settings:
-            pages += [_heading(f"{each.key}.*", each.about), _settings_table(list(each.settings))]
-    pages += [_heading("purpose", ""), _settings_table([settings()["purpose"]])]
-    aliases = _table(["word", "stands for"], [[_code(word), _code(key)] for word, key in ALIASES.items()])
-    pages += [_heading("Short forms", ""), aliases, ENVIRONMENT, PARTS_OPENING]
-    for part in PARTS:
-        pages += [_heading(TITLES[part], "", "###"), _class_table(part)]
-    heads = _table(["head", "meaning"], [[f"**{each.key}**", each.about] for each in classes("head")])
-    pages += [_heading("Backbones", BACKBONES_OPENING, "###"), _backbone_table(), _heading("Heads", "", "###"), heads]
-    return "\n".join(pages)
-
-
-def _settings_table(entries: list[Entry]) -> str:
-    rows = []
-    for each in entries:
-        meaning = f"{each.about} *Source: {each.source}*" if each.source else each.about
-        rows.append([_code(each.key), _default(each), each.allowed, meaning])
-    return _table(["key", "default", "allowed", "meaning"], rows)
-
-
-def _class_table(part: str) -> str:
-    """One row per class, one below it per hyper-parameter."""
-    rows = []
-    for each in classes(part):
-        rows.append([f"**{each.key}**", "", "", each.about])
-        rows += [["", _code(own.key), _default(own), own.about] for own in each.settings]
-    return _table([part, "key", "default", "meaning"], rows)
-
-
-def _backbone_table() -> str:
-    rows = []
-    for each in classes("backbone"):
-        record = CLASSES["backbone"][each.key].record
-        rows.append([f"**{each.key}**", f"{record.size}, {record.resize}, {record.crop}", ", ".join(each.choices)])
-    return _table(["backbone", "size, resize, crop", "stages"], rows)
-
-
-def _default(entry: Entry) -> str:
-    return entry.filled or _code(shown(entry.default))
-
-
-def _code(text: str) -> str:
-    return f"`{text}`"
-
-
-def _heading(title: str, about: str, level: str = "##") -> str:
-    return f"{level} {title}\n" + (f"\n{about}\n" if about else "")
-
-
-def _table(columns: list[str], rows: list[list[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(markdown().encode())                    # UTF-8, whatever the terminal is set to

@@ -13,17 +13,27 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import Field, ValidationError
 
 from nearkin import registry as registries
 from nearkin.config import identity
 from nearkin.config.born import births, births_of, born, left_open
 from nearkin.config.parse import flatten, read_yaml
+from nearkin.config.parts import (
+    PARTS,
+    DataSpec,
+    LossSpec,
+    MethodSpec,
+    MinerSpec,
+    ProtocolSpec,
+    RegulariserSpec,
+    SamplerSpec,
+    sentence,
+)  # fmt: skip
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
 from nearkin.errors import NearkinError, choices
-from nearkin.registry import Registry, hyperparameters
 
 ALIASES = {
     "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
@@ -32,142 +42,8 @@ ALIASES = {
     "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
 }  # fmt: skip
 NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
-REGISTRIES = {
-    "data": registries.DATASETS, "protocol": registries.PROTOCOLS, "sampler": registries.SAMPLERS,
-    "loss": registries.LOSSES, "miner": registries.MINERS, "regulariser": registries.REGULARISERS,
-    "method": registries.METHODS,
-}  # fmt: skip
-PARTS = tuple(REGISTRIES)
 # where it runs and what is kept, not what is run; what is excluded counts by its effect, the data hash
 UNHASHED = {"data.root", "data.exclude", "train.device", "train.curve"}
-
-
-class Part(BaseModel):
-    """A registered class by name, with its hyper-parameters as further keys."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-    registry: ClassVar[Registry]
-    name: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _typed(cls, data: Any) -> Any:
-        """Check the hyper-parameters against the signature of the class that the name stands for."""
-        if not isinstance(data, Mapping) or "name" not in {**cls._own_defaults(), **data}:
-            return data
-        name = data.get("name", cls._own_defaults().get("name"))
-        signature = hyperparameters(cls.registry[str(name)])
-        extras = {k: v for k, v in data.items() if k not in cls.model_fields}
-        if name not in cls.registry:                # an import path: its own constructor is the judge
-            return data
-        for key in extras:
-            if key not in signature:
-                known = [*signature, *(k for k in cls.model_fields if k != "name")]
-                raise NearkinError(f"unknown key {key!r} of {cls.registry.kind} {name!r}: {choices(key, known)}")
-        return {**data, **_check_parameters(f"{cls.registry.kind} {name}", signature, extras)}
-
-    @classmethod
-    def _own_defaults(cls) -> dict[str, Any]:
-        return {k: f.default for k, f in cls.model_fields.items() if not f.is_required()}
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The hyper-parameters that were set."""
-        return dict(self.__pydantic_extra__ or {})
-
-    @classmethod
-    def fields(cls) -> set[str]:
-        """The keys that every part of this kind has."""
-        return set(cls.model_fields)
-
-    @property
-    def cls(self) -> Any:
-        """The class that the name stands for."""
-        return self.registry[self.name]
-
-
-class DataSpec(Part):
-    """The data set and the geometry of its images: `data.*`."""
-
-    registry = REGISTRIES["data"]
-    name: str = born("glyphs", about="The data set, or the reader of your own images: `nearkin list datasets`.")
-    root: Path | None = born(
-        None,
-        about="Where its files lie: the folder, or for csv the list. It is not part of a run's name, which covers the "
-        "content of the images instead; glyphs are drawn and have none.",
-    )
-    size: int | None = left_open(
-        ge=8,
-        about="The side, in pixels, of the square from the middle of an image that is embedded for validation, test "
-        "and search. Set alone, it scales resize and crop along, so that it is the one setting for smaller or larger "
-        "images.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 224, timm's their own",
-        source="The size that the weights were trained or measured at.",
-    )
-    resize: int | None = left_open(
-        ge=8,
-        about="The length, in pixels, that the shorter side of every image is given once, when it is decoded into the "
-        "cache; both crops are cut from that. glyphs are drawn at this size.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 256; scaled with data.size",
-        source="As data.size.",
-    )
-    crop: int | None = left_open(
-        ge=8,
-        about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
-        "resized to this. Smaller than data.size trains faster.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 112, the other built-in ones 224; scaled with data.size",
-        source="As data.size.",
-    )
-    on_error: Literal["raise", "skip"] = born(
-        "raise",
-        about="What happens at an image that cannot be read: `raise` stops before training and names the file, `skip` "
-        "leaves the image out and counts it in the result. `nearkin data verify` finds all of them beforehand.",
-    )
-    exclude: Path | None = born(
-        None,
-        about="A file that lists images to leave out, one path per line, relative to the root; lines that begin with # "
-        "do not count. `nearkin data dedupe` writes such a list of equal images. It is not part of a run's name, which "
-        "covers the images that are left instead.",
-    )
-
-
-class ProtocolSpec(Part):
-    """Who trains, validates and is tested: `protocol.*`."""
-
-    registry = REGISTRIES["protocol"]
-    name: str = born("fixed_val")
-
-
-class SamplerSpec(Part):
-    """How batches are drawn: `sampler.*`."""
-
-    registry = REGISTRIES["sampler"]
-    name: str = born("balanced")
-
-
-class LossSpec(Part):
-    """The loss: `loss.*`."""
-
-    registry = REGISTRIES["loss"]
-    name: str = born("proxy_anchor")
-
-
-class MinerSpec(Part):
-    """The miner: `miner.*`."""
-
-    registry = REGISTRIES["miner"]
-
-
-class RegulariserSpec(Part):
-    """The regulariser: `regulariser.*`."""
-
-    registry = REGISTRIES["regulariser"]
-
-
-class MethodSpec(Part):
-    """What is built around the loss: `method.*`."""
-
-    registry = REGISTRIES["method"]
 
 
 class RunSpec(Frozen):
@@ -325,31 +201,15 @@ def read_spec(path: Path) -> RunSpec:
     return make_spec(read_yaml(path))
 
 
-def _check_parameters(what: str, signature: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, parameter in signature.items():
-        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-        fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
-    model = create_model(what, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **fields)
-    try:
-        checked = model.model_validate(values)
-    except ValidationError as error:
-        raise NearkinError(f"{what}: {_sentence(error)}") from None
-    return {name: getattr(checked, name) for name in values}
-
-
 def _sentence(error: ValidationError) -> str:
-    """The first thing that is wrong, in one line with key, value and choices."""
+    """The first thing that is wrong, in one line; an unknown key with the near ones."""
     first = error.errors()[0]
+    if first["type"] != "extra_forbidden":
+        return sentence(error)
+    model: Any = RunSpec
+    for step in first["loc"][:-1]:
+        field = getattr(model, "model_fields", {}).get(step)
+        model = next((m for m in (field.annotation if field else None,) if hasattr(m, "model_fields")), GroupSpec)
+    known = list(model.model_fields) + (sorted(ALIASES) if model is RunSpec else [])
     where = ".".join(str(x) for x in first["loc"])
-    if first["type"] == "extra_forbidden":
-        model: Any = RunSpec
-        for step in first["loc"][:-1]:
-            field = getattr(model, "model_fields", {}).get(step)
-            model = next((m for m in (field.annotation if field else None,) if hasattr(m, "model_fields")), GroupSpec)
-        known = list(model.model_fields) + (sorted(ALIASES) if model is RunSpec else [])
-        return f"unknown key {where!r}: {choices(str(first['loc'][-1]), known)}"
-    message = first["msg"].removeprefix("Value error, ")
-    if isinstance(first.get("ctx", {}).get("error"), NearkinError):
-        return message
-    return f"{where}={first['input']!r}: {message[0].lower()}{message[1:]}"
+    return f"unknown key {where!r}: {choices(str(first['loc'][-1]), known)}"

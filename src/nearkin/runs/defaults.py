@@ -19,8 +19,9 @@ import torch
 from pydantic import BaseModel
 
 from nearkin.config.identity import source_of
+from nearkin.config.parts import Part, SamplerSpec
 from nearkin.config.settings import ModelSpec, TrainSpec
-from nearkin.config.spec import Part, RunSpec, SamplerSpec
+from nearkin.config.spec import RunSpec
 from nearkin.losses import Loss, ProxyLoss
 from nearkin.models.backbone import InputRecord
 from nearkin.models.build import create_backbone

@@ -5,7 +5,8 @@ from typing import Any
 
 from nearkin.config import identity
 from nearkin.config.parse import flatten
-from nearkin.config.spec import ALIASES, REGISTRIES, UNHASHED, RunSpec
+from nearkin.config.parts import REGISTRIES
+from nearkin.config.spec import ALIASES, UNHASHED, RunSpec
 from nearkin.errors import NearkinError, choices
 from nearkin.runs.log import read_log
 from nearkin.runs.store import Run

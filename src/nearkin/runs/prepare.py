@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nearkin.config.spec import DataSpec, RunSpec
+from nearkin.config.parts import DataSpec
+from nearkin.config.spec import RunSpec
 from nearkin.data import Decoded, PixelSource, Table, exclude, load_table
 from nearkin.data import transforms as transforms_module
 from nearkin.data.cache import data_hash, decoded
