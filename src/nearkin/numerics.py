@@ -1,9 +1,9 @@
-"""The arithmetic that losses share, safe at its edges: no overflow, and a finite gradient everywhere.
+"""Arithmetic that losses share: it does not overflow, and its gradient is finite everywhere.
 
-Where autograd would keep several matrices of the size of the similarities, a function has its own backward.
+Where autograd would keep several matrices as large as the similarities, a function has a backward of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -13,19 +13,20 @@ from torch.autograd.function import once_differentiable
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Full-precision product, also inside a mixed-precision region."""
+    """a @ b in full precision, also inside a mixed-precision region."""
     with torch.autocast(a.device.type, enabled=False):
         return a @ b
 
 
 def at_least_float32(z: Tensor) -> Tensor:
+    """float16 and bfloat16 -> float32; float32 and float64 stay as they are."""
     return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
 
 
 def unit(z: Tensor) -> Tensor:
     """z / ‖z‖ over the last dimension; a zero vector stays zero, with a finite gradient."""
     if not (torch.is_grad_enabled() and z.requires_grad):
-        return z / _norm(z)[..., None]                              # plain operations, which exporters understand
+        return z / _norm(z)[..., None]                              # plain operations, which can be exported
     return _Unit.apply(z)
 
 
@@ -46,13 +47,13 @@ class _Unit(torch.autograd.Function):
 
 
 def cosines(z: Tensor, w: Tensor) -> Tensor:
-    """Cosine of every row of z with every row of w, without a normalised copy of w (it may be large)."""
+    """Cosines (B, C) of the rows of z (B, D) with the rows of w (C, D), which may be large and is not copied."""
     with torch.autocast(z.device.type, enabled=False):
         return _Cosines.apply(z, w)
 
 
 def _norm(z: Tensor) -> Tensor:
-    """‖z‖ of each row, 1 for a zero vector."""
+    """‖z‖ over the last dimension; 1 for a zero vector."""
     norm = z.norm(dim=-1)
     return norm.masked_fill_(norm == 0, 1)
 
@@ -77,8 +78,38 @@ class _Cosines(torch.autograd.Function):
         return g_z, (scaled.T @ e).addcmul_(w, along[:, None], value=-1)
 
 
+def rounding(z: Tensor) -> float:
+    """How far rounding can move the unit vectors of z (B, D), or their cosines, at most: (D + 4)·eps of z's precision.
+
+    In whatever order it is added up, a sum of D products is off by at most D half-eps of its absolute terms. So a norm
+    is off by D/2 + 2 half-eps, a coordinate divided by it by D/2 + 3, and the inner product of two such vectors by
+    2·(D/2 + 3) + D half-eps, (D + 3)·eps. The last eps is for a multiple of a vector, which is itself rounded.
+    """
+    return (z.shape[1] + 4) * torch.finfo(z.dtype).eps
+
+
+def replace_small(x: Tensor, small: Tensor, exact: Callable[[Tensor, Tensor], Tensor], width: int) -> Tensor:
+    """x (B, M), overwritten by exact(row, column) -> (T,) at the T places where the mask `small` (B, M) is True.
+
+    For differences of large numbers that cancel, so that little more than rounding is left. The gradient is that of x,
+    which does not suffer. The places are taken in blocks, so that `exact` never holds more than 2^17 numbers at once.
+
+    Parameters:
+        x: must not be saved by the operation that made it, because it changes in place.
+        small: where x is too small to be known.
+        exact: computes the true values; it is called without a graph.
+        width: how many numbers `exact` holds per place.
+    """
+    with torch.no_grad():
+        row, column = small.nonzero(as_tuple=True)                                              # (T,)
+        values = x.detach()
+        for block in row_blocks(row, max(1, 2**17 // max(1, width))):
+            values[row[block], column[block]] = exact(row[block], column[block])
+    return x
+
+
 def sqrt0(x: Tensor) -> Tensor:
-    """Exact square root of max(x, 0) with gradient 0 (not infinity) at 0."""
+    """The exact square root of max(x, 0); its gradient at 0 is 0, not infinity."""
     return _Sqrt0.apply(x)
 
 
@@ -97,16 +128,22 @@ class _Sqrt0(torch.autograd.Function):
 
 
 def mean_norm(z: Tensor, power: int = 1) -> Tensor:
-    """Mean of ‖z‖ or ‖z‖² over the rows; 0 for no rows."""
+    """The mean of ‖z‖ (power=1) or ‖z‖² (power=2) over the rows of z (B, D); 0 if there are no rows."""
     square = z.square().sum(1)
     return (square if power == 2 else sqrt0(square)).sum() / max(1, len(z))
 
 
 def masked_lse(x: Tensor, mask: Tensor, dim: int, scale: float = 1.0) -> Tensor:
-    """log Σ exp(scale·x) over the masked entries.
+    """log Σ exp(scale·x) over the entries where the mask is True.
 
-    Entries outside the mask never reach exp, so that neither value nor gradient can overflow. An empty row gives -inf:
-    leave it out, or pass it on to `log1p_exp`, which makes it 0 with gradient 0.
+    Other entries never reach exp, so that neither value nor gradient can overflow. The value of an empty sum is -inf:
+    leave it out, or pass it to `log1p_exp`, which makes it 0 with gradient 0.
+
+    Parameters:
+        x: any shape.
+        mask: bool, the shape of x.
+        dim: the dimension to sum over; it disappears.
+        scale: a factor of x, positive or negative.
     """
     return _MaskedLSE.apply(x, mask, dim, scale)
 
@@ -128,7 +165,7 @@ class _MaskedLSE(torch.autograd.Function):
 
 
 def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """log Σ exp over a dimension; leaves in `terms` their exponentials, to be divided by the returned total."""
+    """log Σ exp(terms) over `dim`, and a total. `terms` is overwritten: divided by the total it is the softmax."""
     top = terms.amax(dim, keepdim=True)
     top.masked_fill_(top == -torch.inf, 0)
     total = terms.sub_(top).exp_().sum(dim, keepdim=True)
@@ -136,13 +173,20 @@ def _exponentials(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _share(g: Tensor, total: Tensor, scale: float) -> Tensor:
+    """The factor that turns the exponentials of `_exponentials` into the gradient of log Σ exp(scale·x)."""
     return (g * scale / total).masked_fill_(total == 0, 0)
 
 
 def others_and_own(x: Tensor, labels: Tensor, scale: float = 1.0, *, over: int = 1) -> tuple[Tensor, Tensor]:
-    """log Σ exp(scale·x_ic) over c ≠ y_i, for each row (over=1) or column (over=0); and the x_iy of each row.
+    """(others, own): log Σ exp(scale·x_ic) without the entries of the own class, c = y_i, and these entries themselves.
 
-    Cross-entropy is the mean of log1p_exp(others - scale·own).
+    Cross-entropy is the mean of log1p_exp(others - scale·own) with over=1.
+
+    Parameters:
+        x: (B, C), sample i against class c.
+        labels: (B,), y_i.
+        scale: a factor of x.
+        over: 1 sums over the classes, so that others is (B,); 0 over the samples, (C,). own is (B,) in both cases.
     """
     return _OthersAndOwn.apply(x, labels, scale, over)
 
@@ -166,32 +210,37 @@ class _OthersAndOwn(torch.autograd.Function):
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, scale: float = 1.0) -> Tensor:
-    """Mean cross-entropy of scale·logits."""
+    """Mean cross-entropy of scale·logits (B, C) with the labels (B,)."""
     others, own = others_and_own(logits, labels, scale)
     return log1p_exp(others - scale * own).mean()
 
 
 def log1p_exp(x: Tensor) -> Tensor:
-    """log(1 + exp(x))."""
+    """log(1 + exp(x)), without overflow."""
     return F.softplus(x, threshold=50)
 
 
 def soft_histogram(x: Tensor, first: Tensor, second: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """Two histograms of each row of x, over its entries in the mask `first` and those in `second` (disjoint).
+    """Two histograms (B, nodes) of each row of x: one of its entries in the mask `first`, one of those in `second`.
 
-    x is measured in nodes, 0 to nodes - 1; an entry spreads linearly over its two neighbouring nodes.
+    An entry between two nodes is shared out between them linearly, so that the histogram has a gradient.
+
+    Parameters:
+        x: (B, M), measured in nodes: from 0, the first node, to nodes - 1, the last.
+        first, second: (B, M) bool; no entry may be in both.
+        nodes: how many there are.
     """
     both = _SoftHistogram.apply(x, first, second, nodes)                                        # (B, 2·nodes)
     return both[:, :nodes], both[:, nodes:]
 
 
 class _SoftHistogram(torch.autograd.Function):
-    """In blocks of rows: indices of eight bytes are never held for the whole matrix."""
+    """In blocks of rows, so that indices of eight bytes never exist for the whole matrix at once."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, first: Tensor, second: Tensor, nodes: int) -> Tensor:
         histogram = x.new_zeros(len(x), 2 * nodes)
-        places = torch.empty(x.shape, dtype=torch.int16, device=x.device)       # lower node; `second` after `first`
+        places = torch.empty(x.shape, dtype=torch.int16, device=x.device)       # lower node; nodes of `second` follow
         inside = first | second
         for rows in row_blocks(x):
             lower = x[rows].floor().clamp_(0, nodes - 2)
@@ -207,7 +256,7 @@ class _SoftHistogram(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         places, inside = ctx.saved_tensors
-        slope = torch.diff(g, dim=1)                                # an entry moves from its lower to its upper node
+        slope = torch.diff(g, dim=1)                                # a growing entry moves from lower to upper node
         gradient = g.new_empty(places.shape)
         for rows in row_blocks(places):
             torch.gather(slope[rows], 1, places[rows].long(), out=gradient[rows]).mul_(inside[rows])
@@ -215,5 +264,6 @@ class _SoftHistogram(torch.autograd.Function):
 
 
 def row_blocks(x: Tensor, size: int = 256) -> Iterator[slice]:
+    """Slices of at most `size` rows that together are all rows of x."""
     for start in range(0, len(x), size):
         yield slice(start, start + size)

@@ -1,15 +1,4 @@
-"""`Pairs`: B anchors against M references, the one value that every loss and miner sees.
-
-    references = the batch itself     -> ordinary pair losses
-               = batch ++ memory      -> cross-batch memory
-               = all ranks' batches   -> distributed training
-               = a loss's own proxies -> proxy and softmax losses
-
-Similarities, distances and masks are computed once, when first asked for, in at least float32; L2
-normalisation happens here and nowhere else in training.
-
-Shapes: B anchors, M references, D dimensions.
-"""
+"""`Pairs`, which every loss and miner works on; `Embedded`, what a model returns; the tuples that a miner gives."""
 
 import copy
 from collections.abc import Callable
@@ -17,31 +6,46 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
-from nearkin.numerics import at_least_float32, cosines, matmul, sqrt0, unit
+from nearkin.numerics import at_least_float32, cosines, matmul, replace_small, rounding, sqrt0, unit
 
 
 @dataclass
 class Embedded:
-    """What a model returns: raw embeddings, and what a method reads beside them, one row a sample."""
+    """What a model returns: raw embeddings, and what else a method reads, one row per sample.
+
+    The attributes have the names of the parameters; there are B samples and D dimensions.
+
+    Parameters:
+        z: (B, D), the raw embeddings, not normalised.
+        extras: name -> tensor (B, ...): what a head hands to a method beside z, such as the parts of DRML.
+        mix: what mixup mixed inside the network (regularisers/mixup.py); None without mixup.
+
+    Example:
+        embedded = Embedded(embeddings, extras={"parts": embeddings.view(len(embeddings), 2, -1)})
+        first = embedded.map(lambda tensor: tensor[:4])     # the first 4 samples
+    """
 
     z: Tensor                                                       # (B, D)
     extras: dict[str, Tensor] = field(default_factory=dict)         # (B, ...) each
-    mix: Any = None                                                 # what the network mixed (regularisers/mixup.py)
+    mix: Any = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Embedded":
-        """The same with every tensor changed (gathered from all processes, detached, cut)."""
+        """The same with `change` applied to z and to every extra: to gather, detach or cut them."""
         return Embedded(change(self.z), {k: change(v) for k, v in self.extras.items()}, self.mix)
 
     def tensors(self) -> list[Tensor]:
+        """z, then the extras."""
         return [self.z, *self.extras.values()]
 
 
 class Triplets(NamedTuple):
-    """Index tuples of a miner: anchor rows, positive and negative reference columns."""
+    """Index tuples of a miner: anchors are rows, positives and negatives columns of the (B, M) matrices of `Pairs`."""
 
     anchor: Tensor                                                  # (T,)
     positive: Tensor                                                # (T,)
@@ -49,14 +53,14 @@ class Triplets(NamedTuple):
 
 
 class Couples(NamedTuple):
-    """Anchors with one positive each, as a loss that uses all negatives draws them (N-pair, angular)."""
+    """Anchors with one positive each, as losses draw them that use all negatives of an anchor (npair, angular)."""
 
     anchor: Tensor                                                  # (T,)
     positive: Tensor                                                # (T,)
 
 
 class Quadruplets(NamedTuple):
-    """Triplets with a second negative `other`, of a third class; -1 where the batch has none."""
+    """Triplets with a second negative `other`, which is of a third class; -1 where the batch has no third class."""
 
     anchor: Tensor                                                  # (T,)
     positive: Tensor                                                # (T,)
@@ -65,13 +69,53 @@ class Quadruplets(NamedTuple):
 
 
 class PairMasks(NamedTuple):
-    """The pairs that a miner keeps."""
+    """The pairs that a miner keeps, as masks."""
 
     positive: Tensor                                                # (B, M) bool
     negative: Tensor                                                # (B, M) bool
 
 
 class Pairs:
+    """B anchors against M references: the one thing that every loss and miner sees.
+
+        references = the batch itself                       -> ordinary pair losses
+                   = the batch, then a memory               -> cross-batch memory
+                   = the batches of all processes           -> distributed training
+                   = the class vectors of a loss            -> proxy and softmax losses
+
+    Similarities, distances and masks are computed when they are first asked for, once, in at least float32. L2
+    normalisation happens here and nowhere else in training. An anchor is no pair with itself: self-pairs are excluded
+    by index, so that an image and its duplicate in the batch are still a pair.
+
+    `Pairs.of(embeddings, labels)` makes the ordinary case, a batch against itself, and checks its input.
+
+    Parameters:
+        z: (B, D), the raw embeddings of the anchors.
+        labels: (B,), their classes, integers.
+        references: (M, D), raw; None: the anchors themselves, M = B.
+        reference_labels: (M,); must come with `references`.
+        own: (B,), for each anchor the column that is the anchor itself; None: no reference is an anchor. It is read
+            only if there are `references`; without them anchor i is column i.
+
+    Attributes (computed ones on first use):
+        z, reference_z: (B, D) and (M, D), raw, in at least float32.
+        labels, reference_labels: (B,) and (M,).
+        classes: their names, if the labels were strings (class k is classes[k]); else None.
+        square: bool, the references are the anchors themselves.
+        own: (B,) or None, as above.
+        e, reference_e: (B, D) and (M, D), the unit vectors.
+        s: (B, M), cosine similarities.
+        d, d2: (B, M), distances of the unit vectors and their squares; exactly 0 for a vector and its copies.
+        dot, raw_d: (B, M), inner products and distances of the raw vectors.
+        same, positive, negative: (B, M) bool: of one class; of one class but not the anchor itself; of two classes.
+
+    Example:
+        pairs = nearkin.pairs.Pairs.of(embeddings, labels)
+        nearest_negative = pairs.d.masked_fill(~pairs.negative, torch.inf).amin(1)      # (B,)
+    """
+
+    classes: tuple[str, ...] | None = None
+
     def __init__(
         self,
         z: Tensor,
@@ -81,8 +125,6 @@ class Pairs:
         reference_labels: Tensor | None = None,
         own: Tensor | None = None,
     ):
-        """`own`: for each anchor the column that is the anchor itself, so that self-pairs are excluded by
-        index; None when no reference is an anchor. Without references the batch refers to itself."""
         self.z = at_least_float32(z)                               # (B, D), raw
         self.labels = labels                                        # (B,)
         self.square = references is None
@@ -99,91 +141,153 @@ class Pairs:
             self.own = own
 
     @classmethod
-    def of(cls, embeddings: "Pairs | Tensor", labels: Tensor | None) -> "Pairs":
-        """A checked batch from plain tensors; a `Pairs` passes through."""
+    def of(cls, embeddings: Any, labels: Any, *, ref_emb: Any = None, ref_labels: Any = None) -> "Pairs":
+        """A batch against itself, or against given references, from checked input. A `Pairs` is returned as it is.
+
+        Parameters:
+            embeddings: (B, D) tensor, an `Embedded`, or a `Pairs`.
+            labels: (B,), the classes: a tensor, array or list of integers, or of strings, which are numbered in sorted
+                order (`classes` then holds them); None only with a `Pairs`.
+            ref_emb: (M, D) tensor, references other than the batch; None: the batch itself.
+            ref_labels: (M,), their classes; must come with `ref_emb`. Strings are numbered together with those of the
+                batch.
+        """
         if isinstance(embeddings, Pairs):
+            if ref_emb is not None or ref_labels is not None:
+                raise NearkinError("embeddings are a Pairs, which has its references already: no ref_emb beside it")
             return embeddings
+        z = _vectors(embeddings, "embeddings")
         if labels is None:
             raise NearkinError("labels are missing: call loss(embeddings, labels)")
-        if embeddings.ndim != 2:
-            raise NearkinError(f"embeddings have shape {tuple(embeddings.shape)}; a batch is (B, D)")
-        if labels.shape != embeddings.shape[:1]:
-            raise NearkinError(
-                f"{len(embeddings)} embeddings but labels of shape {tuple(labels.shape)}; one label an embedding"
-            )
-        if labels.is_floating_point() or labels.is_complex():
-            raise NearkinError(f"labels are {labels.dtype}; class labels are integers (labels.long())")
-        return cls(embeddings, labels.to(embeddings.device))
+        if ref_emb is None or (ref_emb is embeddings and (ref_labels is None or ref_labels is labels)):
+            if ref_labels is not None and ref_emb is None:
+                raise NearkinError("ref_labels without ref_emb: references are vectors (M, D) with labels (M,)")
+            (numbers,), classes = _numbered({"labels": (labels, z)})
+            pairs = cls(z, numbers)
+        else:
+            if ref_labels is None:
+                raise NearkinError("ref_emb without ref_labels: references are vectors (M, D) with labels (M,)")
+            references = _vectors(ref_emb, "ref_emb").to(z.device)
+            if references.shape[1] != z.shape[1]:
+                raise NearkinError(f"ref_emb has {references.shape[1]} dimensions, embeddings have {z.shape[1]}")
+            (numbers, others), classes = _numbered({"labels": (labels, z), "ref_labels": (ref_labels, references)})
+            pairs = cls(z, numbers, references=references, reference_labels=others)
+        pairs.classes = classes
+        return pairs
 
     # -- geometry -----------------------------------------------------------------------------------------
 
     @cached_property
     def e(self) -> Tensor:
-        """Anchors on the unit sphere."""
+        """(B, D), the anchors as unit vectors."""
         return unit(self.z)                                         # (B, D)
 
     @cached_property
     def reference_e(self) -> Tensor:
+        """(M, D), the references as unit vectors."""
         return self.e if self.square else unit(self.reference_z)    # (M, D)
 
     @cached_property
     def s(self) -> Tensor:
-        """Cosine similarities."""
+        """(B, M), cosine similarities."""
         if self.square:
             return matmul(self.e, self.e.T)                         # (B, M)
         return cosines(self.z, self.reference_z)                    # (B, M)
 
     @cached_property
     def d2(self) -> Tensor:
-        """Squared distances on the sphere, 2 - 2s."""
-        return (2 - 2 * self.s).clamp_min(0)                        # (B, M)
+        """(B, M), squared distances of the unit vectors, 2 - 2s; exactly 0 with gradient 0 for vectors on one ray."""
+        return self._squares().relu()                               # (B, M)
 
     @cached_property
     def d(self) -> Tensor:
-        """Distances on the sphere, √(2 - 2s)."""
-        return sqrt0(2 - 2 * self.s)                                # (B, M)
+        """(B, M), distances of the unit vectors, √(2 - 2s); exactly 0 with gradient 0 for vectors on one ray."""
+        return sqrt0(self._squares())                               # (B, M)
+
+    def _squares(self) -> Tensor:
+        """(B, M), 2 - 2s, and where that is within rounding of 0 the squared length of the difference.
+
+        The 2 is the sum of two squared lengths, of which that of a zero vector is 0.
+        """
+        e = self.e                                                                              # (B, D)
+        length = (self.z.norm(dim=1) > 0).to(e.dtype)                                           # (B,) 1 or 0
+        reference_length = length if self.square else (self.reference_z.norm(dim=1) > 0).to(e.dtype)
+        squares = torch.sub(length[:, None] + reference_length, self.s, alpha=2)                # (B, M)
+
+        def difference(row: Tensor, column: Tensor) -> Tensor:
+            reference = e[column] if self.square else unit(self.reference_z[column])            # (T, D)
+            return self._zeroed((e[row] - reference).square().sum(1))
+
+        small = squares.detach() <= 2 * rounding(e)
+        return replace_small(squares, small, difference, e.shape[1])
+
+    def _zeroed(self, squares: Tensor) -> Tensor:
+        """Squared distances of unit vectors, with those set to 0 that rounding can make."""
+        return F.threshold(squares, rounding(self.z) ** 2, 0)
 
     def d2_at(self, row: Tensor, column: Tensor) -> Tensor:
-        """Squared distances of listed pairs: from their vectors when they are few, else from the matrix."""
+        """(T,), squared distances of the T listed pairs: from their vectors if they are few, else from the matrix `d2`.
+
+        Parameters:
+            row: (T,), anchors.
+            column: (T,), references.
+        """
         if len(row) * self.z.shape[1] <= len(self.z) * len(self.reference_z):
-            return (self.e[row] - self.reference_e[column]).square().sum(1)                     # (T,)
+            return self._zeroed((self.e[row] - self.reference_e[column]).square().sum(1))       # (T,)
         return self.d2.flatten().index_select(0, row * len(self.reference_z) + column)          # (T,)
 
     def d_at(self, row: Tensor, column: Tensor) -> Tensor:
+        """(T,), distances of the T listed pairs; as `d2_at`, with the square root."""
         return sqrt0(self.d2_at(row, column))                                                   # (T,)
 
     @cached_property
     def dot(self) -> Tensor:
-        """Inner products of the raw vectors."""
+        """(B, M), inner products of the raw vectors."""
         return matmul(self.z, self.reference_z.T)                   # (B, M)
 
     @cached_property
     def raw_d(self) -> Tensor:
-        """Euclidean distances of the raw vectors."""
+        """(B, M), Euclidean distances of the raw vectors; exactly 0 with gradient 0 for equal vectors."""
         square = self.z.square().sum(1)                             # (B,)
         reference_square = square if self.square else self.reference_z.square().sum(1)
-        return sqrt0(square[:, None] + reference_square - 2 * self.dot)     # (B, M)
+        both = square[:, None] + reference_square                   # (B, M)
+        squares = torch.sub(both, self.dot, alpha=2)                # (B, M)
+
+        def difference(row: Tensor, column: Tensor) -> Tensor:
+            exact = (self.z[row] - self.reference_z[column]).square().sum(1)                    # (T,)
+            return exact.masked_fill(exact <= rounding(self.z) ** 2 / 2 * both[row, column], 0)
+
+        small = squares.detach() <= rounding(self.z) * both.detach()
+        return sqrt0(replace_small(squares, small, difference, self.z.shape[1]))
 
     # -- who is whose kin ---------------------------------------------------------------------------------
 
     @cached_property
     def same(self) -> Tensor:
-        return self.labels[:, None] == self.reference_labels        # (B, M) bool, the anchor itself included
+        """(B, M) bool: anchor and reference are of one class; True for the anchor itself, too."""
+        return self.labels[:, None] == self.reference_labels        # (B, M) bool
 
     @cached_property
     def positive(self) -> Tensor:
+        """(B, M) bool: of one class, but not the anchor itself; after `restrict` only the pairs that are kept."""
         if self.own is None:
             return self.same
         return self.same.scatter(1, self.own[:, None], False)       # (B, M) bool
 
     @cached_property
     def negative(self) -> Tensor:
+        """(B, M) bool: of different classes; after `restrict` only the pairs that are kept."""
         return ~self.same                                           # (B, M) bool
 
     # -- the same geometry under other labels or fewer pairs ----------------------------------------------
 
     def relabel(self, labels: Tensor, reference_labels: Tensor | None = None) -> "Pairs":
-        """Other labels, shared geometry (mixup: λ·L(y) + (1-λ)·L(y_π))."""
+        """The same vectors under other labels, as mixup needs them: λ·L(y) + (1-λ)·L(y_π). Nothing is computed twice.
+
+        Parameters:
+            labels: (B,), of the anchors.
+            reference_labels: (M,); None: the same as `labels`.
+        """
         other = copy.copy(self)
         for mask in ("same", "positive", "negative"):
             other.__dict__.pop(mask, None)
@@ -192,14 +296,14 @@ class Pairs:
         return other
 
     def restrict(self, kept: PairMasks) -> "Pairs":
-        """Only the pairs that a miner keeps; never more than the labels allow."""
+        """The same with `positive` and `negative` cut down to the pairs that a miner keeps; none are added."""
         other = copy.copy(self)
         other.__dict__["positive"] = self.positive & kept.positive
         other.__dict__["negative"] = self.negative & kept.negative
         return other
 
     def detach(self) -> "Pairs":
-        """The same pairs without a graph, for miners: what is computed already is shared, not repeated."""
+        """The same pairs without a graph, for miners. What has been computed already is shared."""
         other = copy.copy(self)
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):
@@ -207,15 +311,22 @@ class Pairs:
         return other
 
     def zero(self) -> Tensor:
-        """A loss of nothing: 0, with a graph, so that backward works."""
+        """The loss when there is nothing to compare: 0, with a graph, so that backward works."""
         return (self.z * 0).sum()
 
 
 def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = None) -> Tensor:
-    """One uniformly drawn column of each row of a mask, or of each listed row; column 0 where a row has none (leave it
-    out yourself)."""
+    """One column per row, drawn uniformly from the columns where the mask is True.
+
+    A row without such a column gives column 0: the caller must leave it out.
+
+    Parameters:
+        mask: (B, M) bool.
+        generator: where the random numbers come from; None: torch's global one.
+        rows: (T,), the rows to draw for, possibly repeated; None: every row once.
+    """
     count = mask.sum(1)                                             # (B,)
-    first = count.cumsum(0) - count                                 # in the list of all columns, row after row
+    first = count.cumsum(0) - count                                 # (B,) where a row begins in the list of all columns
     if rows is not None:
         count, first = count[rows], first[rows]
     columns = mask.nonzero()[:, 1]
@@ -224,3 +335,84 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
     chance = torch.rand(len(count), generator=generator, device=mask.device, dtype=torch.float64)
     place = first + (chance * count).long()
     return columns[place.clamp_max(len(columns) - 1)].masked_fill(count == 0, 0)
+
+
+# -- what a caller hands over -------------------------------------------------------------------------------
+
+
+def _vectors(given: Any, what: str) -> Tensor:
+    """Embeddings (B, D) as they were given, checked."""
+    if isinstance(given, Embedded):
+        if given.mix is not None:
+            raise NearkinError(f"{what} are of mixed images, which have two labels: call an Objective with mixup")
+        given = given.z
+    if isinstance(given, np.ndarray):
+        raise NearkinError(f"{what} are a numpy array, through which no gradient flows: torch.from_numpy({what})")
+    if not isinstance(given, Tensor):
+        raise NearkinError(f"{what} are a {type(given).__name__}; a batch is a tensor (B, D)")
+    if given.ndim != 2:
+        hint = {1: f"; one vector: {what}[None]", 4: f"; pooled maps: {what}.flatten(1)"}.get(given.ndim, "")
+        raise NearkinError(f"{what} have shape {tuple(given.shape)}; a batch is (B, D){hint}")
+    if not given.is_floating_point():
+        raise NearkinError(f"{what} are {given.dtype}; vectors are floating-point numbers ({what}.float())")
+    return given
+
+
+def _numbered(given: dict[str, tuple[Any, Tensor]]) -> tuple[list[Tensor], tuple[str, ...] | None]:
+    """Labels, beside the vectors that they belong to, as integers; for strings also the names of the classes."""
+    found = {what: _labels(labels, what, z) for what, (labels, z) in given.items()}
+    words = [labels for labels in found.values() if isinstance(labels, np.ndarray)]
+    if not words:
+        return [labels for labels in found.values() if isinstance(labels, Tensor)], None
+    if len(words) < len(found):
+        kinds = (f"{what} are {'strings' if isinstance(k, np.ndarray) else 'integers'}" for what, k in found.items())
+        raise NearkinError(f"{', '.join(kinds)}; give both as strings, or both as integers")
+    classes, numbers = np.unique(np.concatenate(words), return_inverse=True)
+    parts = torch.from_numpy(numbers).split([len(each) for each in words])
+    return [part.to(z.device) for part, (_, z) in zip(parts, given.values(), strict=True)], tuple(map(str, classes))
+
+
+def _labels(given: Any, what: str, z: Tensor) -> Tensor | np.ndarray:
+    """One label per row of z: integers as a tensor on its device, strings as an array."""
+    labels = given if isinstance(given, Tensor) else _array(given, what)
+    if labels.shape != z.shape[:1]:
+        hint = ""
+        if labels.ndim == 2 and len(labels) == len(z):
+            hint = f": {what}.{'squeeze(1)' if labels.shape[1] == 1 else 'argmax(1), if they are one-hot'}"
+        raise NearkinError(
+            f"{len(z)} embeddings but {what} of shape {tuple(labels.shape)}; one label per embedding is needed{hint}"
+        )
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "U":
+        return labels
+    if not len(labels):
+        return torch.zeros(0, dtype=torch.long, device=z.device)
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu":
+        return torch.from_numpy(labels.astype(np.int64)).to(z.device)
+    if isinstance(labels, np.ndarray) or labels.is_floating_point() or labels.is_complex():
+        raise NearkinError(f"{what} are {labels.dtype}; class labels are integers ({what}.long()) or strings")
+    return labels.to(z.device)
+
+
+def _array(given: Any, what: str) -> np.ndarray:
+    """Labels that are no tensor, as an array; strings as `U`."""
+    if isinstance(given, list | tuple) and given and all(isinstance(each, Tensor) for each in given):
+        given = [each.tolist() for each in given]
+    try:
+        array = np.asarray(given)
+    except ValueError as error:                                     # rows of different lengths
+        raise NearkinError(f"{what} are a {type(given).__name__} of unequal rows; one label per embedding") from error
+    if array.dtype.kind not in "OUS" or not array.size:
+        return array
+    items = array.ravel().tolist() if isinstance(given, np.ndarray) else np.asarray(given, dtype=object).ravel()
+    kinds = {type(each) for each in items}
+    if all(issubclass(kind, str) for kind in kinds):
+        return array.astype(str)
+    if kinds == {bytes}:
+        return np.char.decode(array.astype("S"), "utf-8", "replace")
+    if any(issubclass(kind, str | bytes) for kind in kinds):
+        others = ", ".join(sorted(kind.__name__ for kind in kinds if not issubclass(kind, str | bytes)))
+        raise NearkinError(f"{what} are strings and {others or 'bytes'}; class labels are all strings or all integers")
+    if all(issubclass(kind, int | np.integer) for kind in kinds):
+        return array.astype(np.int64)
+    names = ", ".join(sorted("None" if kind is type(None) else kind.__name__ for kind in kinds))
+    raise NearkinError(f"{what} hold {names}; class labels are integers or strings")

@@ -91,22 +91,26 @@ class Objective(Method):
     def forward(
         self,
         embedded: Embedded | Pairs | Tensor,
-        labels: Tensor,
+        labels: Any = None,
         generator: Generator | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
-        """The loss of a batch (B, D), (B,), penalties added; with a memory its rows are further references."""
+        """The loss of a batch (B, D), (B,), penalties added; with a memory its rows are further references.
+
+        Labels are integers or strings, as a tensor, an array or a list; strings do not go with a memory.
+        """
         mix = None
         if isinstance(embedded, Embedded):
             mix = embedded.mix
             embedded = embedded.z
+        pairs = Pairs.of(embedded, labels)
         if memory is not None and not isinstance(embedded, Pairs):
-            pairs = memory.beside(embedded, labels)
-        else:
-            pairs = Pairs.of(embedded, labels)
+            if pairs.classes is not None:
+                raise NearkinError("labels are strings; a memory of earlier batches needs numbers, the same in all")
+            pairs = memory.beside(pairs.z, pairs.labels)
         value = self._loss(pairs, generator)
         if mix is not None:
-            other = self._loss(pairs.relabel(labels[mix.order]), generator)
+            other = self._loss(pairs.relabel(pairs.labels[mix.order]), generator)
             value = mix.weight * value + (1 - mix.weight) * other
         for regulariser in self.regularisers:
             penalty = regulariser.penalty(pairs)
@@ -122,9 +126,9 @@ class Objective(Method):
                 tuples = regulariser.change(tuples, pairs, generator)
         return self.loss(pairs, None, tuples, generator=generator)
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """Groups of the objective's own parameters, for the optimiser."""
-        return self.loss.parameter_groups()
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Groups of the objective's own parameters: those of its loss; with a base rate `lr`, ready for torch."""
+        return self.loss.parameter_groups(lr=lr)
 
 
 def build_objective(

@@ -9,6 +9,7 @@ a learned vector w_c, ŵ_c = w_c/‖w_c‖. [x]₊ = max(0, x), and [c = y_i] is
 from nearkin.losses.angular import Angular
 from nearkin.losses.base import Loss, PairLoss, ProxyLoss, TripletLoss
 from nearkin.losses.contrastive import Contrastive
+from nearkin.losses.foreign import ForeignLoss
 from nearkin.losses.hist import HIST
 from nearkin.losses.histogram import FastAP, Histogram
 from nearkin.losses.lifted import GeneralizedLifted, LiftedSimilarity, LiftedStructure, LiftedWeighted
@@ -24,10 +25,18 @@ from nearkin.losses.snr import SNRContrastive, SNRTriplet
 from nearkin.losses.soft_triple import SoftTriple
 from nearkin.losses.softmax import ArcFace, CosFace, NormSoftmax, Softmax
 from nearkin.losses.triplet import Triplet
+from nearkin.miners.base import explain_modules
 
 __all__ = [
-    "HIST", "Angular", "ArcFace", "Contrastive", "CosFace", "FastAP", "GeneralizedLifted", "Histogram",
+    "HIST", "Angular", "ArcFace", "Contrastive", "CosFace", "FastAP", "ForeignLoss", "GeneralizedLifted", "Histogram",
     "LiftedSimilarity", "LiftedStructure", "LiftedWeighted", "Loss", "Margin", "MultiSimilarity", "NPair", "NTXent",
     "NormSoftmax", "PairLoss", "ProxyAnchor", "ProxyLoss", "ProxyNCA", "ProxyNCApp", "ProxyRepel", "Quadruplet",
     "SNRContrastive", "SNRTriplet", "SoftTriple", "Softmax", "Triplet", "TripletLoss",
 ]  # fmt: skip
+
+explain_modules(__name__)                   # nearkin.losses.margin(...) names Margin
+
+
+def __dir__() -> list[str]:
+    """What a tab completes: the classes, not the modules that they lie in."""
+    return __all__

@@ -1,12 +1,48 @@
 """What all losses share: `Loss`, and the bases for losses on pairs, on triplets and on proxies."""
 
+import inspect
+import math
+from collections.abc import Callable
+from functools import wraps
+from numbers import Real
 from typing import Any, ClassVar
 
 import torch
 from torch import Generator, Tensor, nn
 
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, some
+from nearkin.miners.foreign import from_indices, is_indices
 from nearkin.pairs import PairMasks, Pairs, Triplets
+
+Groups = list[dict[str, Any]]
+INDICES: dict[type, str] = {
+    Triplets: "triplets (a, p, n), 3 index tensors", PairMasks: "pairs (a1, p, a2, n), 4 index tensors",
+}  # fmt: skip
+
+
+def with_rates(groups: Groups, lr: float | None) -> Groups:
+    """Parameter groups with the learning rates that they have beside the base rate `lr`; None: as they are.
+
+    A group's rate is its own `lr` where it has one, else lr · `lr_factor`.
+    """
+    if lr is None:
+        return groups
+    if not isinstance(lr, Real) or not 0 <= lr < math.inf:
+        raise NearkinError(f"lr={lr!r}: the base learning rate is a number of at least 0")
+    rates = [group.get("lr", lr * group.get("lr_factor", 1.0)) for group in groups]
+    plain = [{key: value for key, value in group.items() if key != "lr_factor"} for group in groups]
+    return [{**group, "lr": rate} for group, rate in zip(plain, rates, strict=True)]
+
+
+def rated(groups: Callable[[Any], Groups]) -> Callable[..., Groups]:
+    """Method decorator: `parameter_groups(self)` with the argument `lr` beside it."""
+
+    @wraps(groups)
+    def parameter_groups(self: Any, lr: float | None = None) -> Groups:
+        return with_rates(groups(self), lr)
+
+    del parameter_groups.__wrapped__            # help() shall show the signature with lr
+    return parameter_groups
 
 
 class Loss(nn.Module):
@@ -16,7 +52,14 @@ class Loss(nn.Module):
     index triplets), both, or nothing (proxy losses). A miner that gives something else is refused when the objective is
     built.
 
-    A subclass defines `compute(pairs, tuples)`, and `draw` if it chooses something at random.
+    A subclass defines `compute(pairs, tuples)`, and `draw` if it chooses something at random. One that has parameters
+    for each class has `num_classes`: labels are then numbers from 0, and strings are refused.
+
+    Example:
+        loss = nearkin.losses.ProxyAnchor(num_classes=4, dim=8)
+        groups = [{"params": model.parameters()}, *loss.parameter_groups(lr=1e-4)]
+        optimiser = torch.optim.AdamW(groups, lr=1e-4)          # proxies at 100 times the rate, as their source has it
+        value = loss(model(images), labels)
     """
 
     name: ClassVar[str]
@@ -28,32 +71,99 @@ class Loss(nn.Module):
     norm: ClassVar[str] = "none"            # how its source normalises the embedding: none or layer
     active: Tensor | None = None            # share of active terms in the last call, for the log
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """A subclass may define `parameter_groups(self)`; the argument `lr` is added to it here."""
+        super().__init_subclass__(**settings)
+        own = vars(cls).get("parameter_groups")
+        if own is not None and "lr" not in inspect.signature(own).parameters:
+            cls.parameter_groups = rated(own)   # type: ignore[method-assign]
+
     def forward(
         self,
-        embeddings: Pairs | Tensor,
-        labels: Tensor | None = None,
+        embeddings: Any,
+        labels: Any = None,
         tuples: Any = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Any = None,
         *,
+        indices_tuple: Any = None,
         generator: Generator | None = None,
     ) -> Tensor:
-        """The value of the loss for one batch: a scalar with a graph.
+        """The value of the loss for one batch: a scalar with a graph; 0 for a batch without embeddings.
 
-        embeddings (B, D) are raw vectors, or a `Pairs` that holds them with their labels; labels (B,) are integers.
-        tuples are what a miner gave; None means all pairs or triplets of the batch. The generator serves losses that
-        draw samples themselves; None means the global random state.
+        Parameters:
+            embeddings: (B, D), raw vectors, or a `Pairs` that holds them with their labels.
+            labels: (B,), integers or strings, as a tensor, an array or a list.
+            tuples: what a miner gave: `Triplets` or `PairMasks`, or the index tensors of pytorch-metric-learning,
+                (a, p, n) or (a1, p, a2, n); None means all pairs or triplets of the batch.
+            ref_emb, ref_labels: (M, D) and (M,), references that are not the batch; the positives and negatives of the
+                tuples are then rows of ref_emb.
+            indices_tuple: another name for tuples.
+            generator: serves losses that draw samples themselves; None means the global random state.
         """
-        pairs = Pairs.of(embeddings, labels)
-        if self.needs_square and not pairs.square:
-            raise NearkinError(f"{type(self).__name__} compares references with each other: no memory beside it")
+        pairs, tuples = self.given(embeddings, labels, tuples, ref_emb, ref_labels, indices_tuple)
+        if tuples is not None:
+            tuples = self.understood(tuples, pairs)
+        if not len(pairs.z) or not len(pairs.reference_z):
+            return self.nothing(pairs)
         tuples = self.draw(pairs, tuples, generator)
         if tuples is None:
             return self.compute(pairs)
-        if not isinstance(tuples, self.accepts):
-            takes = " or ".join(t.__name__ for t in self.accepts) or "no miner"
-            raise NearkinError(f"{type(self).__name__} takes {takes}, not {type(tuples).__name__}")
         if isinstance(tuples, PairMasks):
             return self.compute(pairs.restrict(tuples))
         return self.compute(pairs, tuples)
+
+    def given(
+        self, embeddings: Any, labels: Any, tuples: Any, ref_emb: Any, ref_labels: Any, indices_tuple: Any
+    ) -> tuple[Pairs, Any]:
+        """The batch and the tuples of a call, as `forward` takes them; a NearkinError if the loss cannot use them."""
+        name = type(getattr(self, "module", self)).__name__         # of a ForeignLoss: that of the other library
+        if indices_tuple is not None:
+            if tuples is not None:
+                raise NearkinError("tuples and indices_tuple are two names for what a miner gave: give one of them")
+            tuples = indices_tuple
+        pairs = Pairs.of(embeddings, labels, ref_emb=ref_emb, ref_labels=ref_labels)
+        if pairs.classes is not None and self.numbered:
+            count: Any = getattr(self, "num_classes", None)
+            raise NearkinError(
+                f"labels are strings ({some(pairs.classes, 3)}); {name} has parameters for each class and needs class "
+                f"numbers, {f'0 to {count - 1}' if count else 'from 0'}, the same in every batch"
+            )
+        if ref_emb is not None and not pairs.square and not self.accepts:
+            raise NearkinError(f"{name} compares samples with class vectors of its own: no ref_emb beside them")
+        if self.needs_square and not pairs.square:
+            raise NearkinError(f"{name} compares references with each other: no memory beside it, and no ref_emb")
+        return pairs, tuples
+
+    @property
+    def numbered(self) -> bool:
+        """Does it read labels as numbers of classes, 0 to C - 1?"""
+        return getattr(self, "num_classes", None) is not None
+
+    def understood(self, tuples: Any, pairs: Pairs) -> Any:
+        """What a miner gave, as `draw` and `compute` take it; a NearkinError if it does not fit the loss or the batch.
+
+        Index tensors (a, p, n) become `Triplets`, (a1, p, a2, n) `PairMasks`.
+        """
+        given, names = type(tuples).__name__, dict[type, str]()
+        if is_indices(tuples):
+            tuples = from_indices(tuples, pairs)
+            given, names = INDICES[type(tuples)], INDICES
+        if not isinstance(tuples, self.accepts):
+            takes = " or ".join(names.get(kind, kind.__name__) for kind in self.accepts) or "no miner"
+            raise NearkinError(f"{type(self).__name__} takes {takes}, not {given}")
+        shape = len(pairs.z), len(pairs.reference_z)
+        if isinstance(tuples, PairMasks) and tuples.positive.shape != shape:
+            raise NearkinError(
+                f"the miner's masks have shape {tuple(tuples.positive.shape)}, the batch and its references {shape}: "
+                "mine the batch that the loss is given"
+            )
+        return tuples
+
+    def nothing(self, pairs: Pairs) -> Tensor:
+        """The value without anchors or without references: 0, with a graph to the embeddings and to own parameters."""
+        self.active = None
+        return pairs.zero() + sum((p * 0).sum() for p in self.parameters() if p.requires_grad)
 
     def draw(self, pairs: Pairs, tuples: Any, generator: Generator | None) -> Any:
         """Choose at random what the loss needs beside the tuples (N-pair's positives), and return what `compute` takes.
@@ -69,10 +179,17 @@ class Loss(nn.Module):
         """
         raise NearkinError(f"{type(self).__name__} does not define compute(pairs)")
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """The loss's own parameters for the optimiser: a list of groups, empty if it has none.
+    @rated
+    def parameter_groups(self) -> Groups:
+        """The loss's own parameters, as groups for an optimiser; an empty list if it has none.
 
-        A group has either `lr_factor`, to be multiplied by the base learning rate, or `lr`, a rate of its own.
+        For an optimiser of your own, give the base rate: `parameter_groups(lr=1e-4)`. Each group then has `params` and
+        `lr`, its learning rate: proxies often learn at 100 times the base rate.
+
+            torch.optim.AdamW([{"params": model.parameters()}, *loss.parameter_groups(lr=1e-4)], lr=1e-4)
+
+        Without `lr` a group has either `lr_factor`, which nearkin's optimiser multiplies by the base rate (those of
+        torch ignore it: all parameters would then learn at the base rate), or `lr`, a rate of its own.
         """
         parameters = [p for p in self.parameters() if p.requires_grad]
         return [{"name": "loss", "params": parameters, "lr_factor": self.lr_factor}] if parameters else []

@@ -12,7 +12,7 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
 
 
-@LOSSES.register("contrastive")
+@LOSSES.register("contrastive", version=2)
 class Contrastive(PairLoss):
     """Contrastive loss: positive pairs attract, negative pairs repel each other up to a margin.
 
@@ -77,7 +77,7 @@ class Contrastive(PairLoss):
         count = (pairs.positive.sum() + pairs.negative.sum()).clamp_min(1)
         self.active = (pairs.positive.sum() + repel.sum()) / count
         weight = repel.to(pairs.s.dtype).sub_(pairs.positive.to(pairs.s.dtype)) / count
-        return (pairs.s * weight).sum() - self.threshold * repel.sum() / count
+        return (pairs.s * weight).sum() - self.threshold * repel.sum().to(weight.dtype) / count
 
     def _triplets(self, pairs: Pairs, triplets: Triplets) -> Tensor:
         terms = max(1, len(triplets.anchor))

@@ -113,14 +113,15 @@ class HIST(ProxyLoss):
             logits = self.hgnn(m, self.propagation(m, delta, labels))                           # (B, C)
             return loss + self.lam * cross_entropy(logits, labels)
 
-    def variances(self) -> Tensor:
-        """q (C, D), between 1 and e⁶; 1 everywhere if `variance` is False."""
-        return torch.ones_like(self.proxies) if self.v is None else F.relu6(self.v).exp()       # (C, D)
+    def variances(self, dtype: torch.dtype | None = None) -> Tensor:
+        """q (C, D), between 1 and e⁶; 1 everywhere if `variance` is False. Computed in `dtype` if that is given."""
+        dtype = dtype or self.proxies.dtype
+        return torch.ones_like(self.proxies, dtype=dtype) if self.v is None else F.relu6(self.v.to(dtype)).exp()
 
     def distances(self, pairs: Pairs) -> Tensor:
         """δ (B, C), as products of matrices: the squared difference multiplied out."""
         dtype = torch.promote_types(pairs.z.dtype, self.proxies.dtype)
-        x, mu, weight = pairs.e.to(dtype), unit(self.proxies.to(dtype)), 1 / self.variances().to(dtype)
+        x, mu, weight = pairs.e.to(dtype), unit(self.proxies.to(dtype)), 1 / self.variances(dtype)
         weighted = mu * weight                                                                  # (C, D)
         cross = x @ weighted.T                                                                  # (B, C)
         return (x.square() @ weight.T - 2 * cross + (mu * weighted).sum(1)).clamp_min(0)

@@ -77,7 +77,7 @@ class Margin(TripletLoss):
         total, active_pairs, active_triplets, count = listed
         self.active = active_triplets / count.clamp_min(1)
         divisor = active_pairs if self.divisor == "active_pairs" else active_triplets
-        return pairs.zero() + total / divisor.clamp_min(1) + self.nu * self.beta.sum()
+        return pairs.zero() + total / divisor.clamp_min(1) + self.nu * self.beta.to(pairs.z.dtype).sum()
 
     def _listed(self, pairs: Pairs, beta: Tensor, triplets: Triplets) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         beta = beta[triplets.anchor]                                                            # (T,)

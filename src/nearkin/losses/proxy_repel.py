@@ -61,7 +61,7 @@ class ProxyRepel(ProxyAnchor):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        vectors = unit(self.proxies).to(cosines.dtype) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
+        vectors = unit(self.proxies.to(cosines.dtype)) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
         own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
         return self.attract(own, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
 

@@ -3,13 +3,14 @@
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from nearkin.config.bounds import at_least
 from nearkin.losses.base import PairLoss, TripletLoss
 from nearkin.losses.contrastive import hinge_means
 from nearkin.losses.triplet import all_triplets, listed_triplets
-from nearkin.numerics import matmul
+from nearkin.numerics import matmul, replace_small, rounding
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
 
@@ -57,7 +58,7 @@ class SNRTriplet(TripletLoss):
         return total / active.clamp_min(1) + self.reg_weight * mean_sum(pairs.e)
 
 
-@LOSSES.register("snr_contrastive")
+@LOSSES.register("snr_contrastive", version=2)
 class SNRContrastive(PairLoss):
     """Contrastive loss on signal-to-noise ratios in place of distances.
 
@@ -100,22 +101,34 @@ class SNRContrastive(PairLoss):
 
 
 def snr(pairs: Pairs) -> Tensor:
-    """SNR (B, M) of every anchor a with every reference x, 1 + (Var x - 2 Cov(a, x)) / Var a.
+    """SNR (B, M) of every anchor a with every reference x, (Var a + Var x - 2 Cov(a, x)) / Var a.
 
-    It is one product of matrices, with the variance of x as a further coordinate.
+    It is one product of matrices, with the variance of x as a further coordinate. Where it is within rounding of 0, it
+    is computed from the difference of the vectors; for vectors on one ray it is exactly 0, with gradient 0.
     """
     a, var_a = _centred(pairs.e)                                                                # (B, D), (B, 1)
     x, var_x = (a, var_a) if pairs.square else _centred(pairs.reference_e)
-    var_a = var_a.clamp_min(1e-12)
-    left, right = torch.cat([-2 / a.shape[1] * a, torch.ones_like(var_a)], 1) / var_a, torch.cat([x, var_x], 1)
-    return (1 + matmul(left, right.T)).relu()                                                   # (B, M)
+    divisor = var_a.clamp_min(1e-12)
+    left, right = torch.cat([-2 / a.shape[1] * a, torch.ones_like(var_a)], 1) / divisor, torch.cat([x, var_x], 1)
+    ratio = (var_a / divisor).detach() + matmul(left, right.T)      # (B, M); the first term is 1, or 0 without variance
+
+    def exact(row: Tensor, column: Tensor) -> Tensor:
+        return _noise(pairs, a[row] - x[column]) / divisor[row, 0]                              # (T,)
+
+    small = ratio.detach() <= 4 * rounding(pairs.z)                 # 1 + 1 - 2 for equal vectors
+    return replace_small(ratio, small, exact, a.shape[1]).relu()
 
 
 def snr_at(pairs: Pairs, row: Tensor, column: Tensor) -> Tensor:
     """SNR (T,) of the listed pairs: anchors `row` (T,) with references `column` (T,)."""
     a, var_a = _centred(pairs.e[row])
     x, _ = _centred(pairs.reference_e[column])
-    return (a - x).square().mean(1) / var_a[:, 0].clamp_min(1e-12)                              # (T,)
+    return _noise(pairs, a - x) / var_a[:, 0].clamp_min(1e-12)                                  # (T,)
+
+
+def _noise(pairs: Pairs, difference: Tensor) -> Tensor:
+    """Variance (T,) of centred differences (T, D); 0 where rounding can make it out of vectors on one ray."""
+    return F.threshold(difference.square().mean(1), rounding(pairs.z) ** 2 / difference.shape[1], 0)
 
 
 def _centred(e: Tensor) -> tuple[Tensor, Tensor]:

@@ -74,14 +74,15 @@ class SoftTriple(ProxyLoss):
         s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)   # (B, C)
         others, own = others_and_own(s, labels, self.scale)                                     # (B,)
         value = log1p_exp(others - self.scale * (own - self.delta)).mean()
-        return value + self.tau * self.spread() if self.tau else value
+        return value + self.tau * self.spread(value.dtype) if self.tau else value
 
-    def spread(self) -> Tensor:
+    def spread(self, dtype: torch.dtype | None = None) -> Tensor:
         """The second term without τ, a scalar: the distances between the centres of each class, divided by C·K(K-1).
 
-        Minimising it draws superfluous centres together.
+        Minimising it draws superfluous centres together. It is computed in `dtype` if that is given.
         """
-        v = unit(self.proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)         # (C, K, D)
+        proxies = self.proxies.to(dtype or self.proxies.dtype)
+        v = unit(proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)              # (C, K, D)
         upper = torch.triu_indices(self.centres, self.centres, 1, device=v.device)
         gram = matmul(v, v.transpose(1, 2))[:, upper[0], upper[1]]                              # (C, K(K-1)/2)
         return (2 + 1e-5 - 2 * gram).sqrt().sum() / max(1, self.num_classes * self.centres * (self.centres - 1))

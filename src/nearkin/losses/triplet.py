@@ -90,7 +90,7 @@ def all_triplets(
         active = torch.zeros_like(count)
         for rows in row_blocks(d):
             active += _count_active(d[rows], positive[rows], negative[rows], margin, slots, weight[rows])
-    return (d * weight).sum() + margin * active, count, active
+    return (d * weight).sum() + margin * active.to(d.dtype), count, active
 
 
 def _count_active(

@@ -38,9 +38,13 @@ class Method(nn.Module):
         """The loss of a batch: embeddings (B, D) and labels (B,) to a scalar; all chance is from the generator."""
         raise NearkinError(f"method {type(self).__name__} does not define forward(embedded, labels, ...)")
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """Its own parameters, as groups for the optimiser."""
-        raise NearkinError(f"method {type(self).__name__} does not define parameter_groups()")
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Its own parameters, as groups for an optimiser.
+
+        With a base rate, `parameter_groups(lr=1e-4)`, each group has its learning rate, `lr`, as torch's optimisers
+        read it; without, a group has `lr_factor` or `lr`, as nearkin's own does (see `nearkin.losses.Loss`).
+        """
+        raise NearkinError(f"method {type(self).__name__} does not define parameter_groups(lr)")
 
     @property
     def mixes(self) -> bool:

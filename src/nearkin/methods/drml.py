@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from nearkin.config.bounds import at_least
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
+from nearkin.losses.base import with_rates
 from nearkin.methods.base import Method
 from nearkin.models import Model
 from nearkin.models.drml import DRMLHead, PartLinear
@@ -121,10 +122,11 @@ class DRML(Method):
         """For the log: nothing balances the branches, so one sees here when one falls empty."""
         return {} if self.filled is None else {"branches": [round(share, 4) for share in self.filled.tolist()]}
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """The groups of all objectives, merged by name, and the decoders."""
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """The groups of all objectives, merged by name, and the decoders; with a base rate `lr`, ready for torch."""
         groups: dict[str, dict[str, Any]] = {}
         for objective in (self.whole, *self.branches):
             for group in objective.parameter_groups():
                 groups.setdefault(group["name"], {**group, "params": []})["params"].extend(group["params"])
-        return [*groups.values(), {"name": "decoder", "params": list(self.decoder.parameters()), "lr_factor": 1.0}]
+        decoder = {"name": "decoder", "params": list(self.decoder.parameters()), "lr_factor": 1.0}
+        return with_rates([*groups.values(), decoder], lr)

@@ -1,8 +1,13 @@
-"""What all miners share: `Miner`, and two functions that list positives and triplets."""
+"""What all miners share: `Miner`, and two functions that list positives and triplets.
+
+And what the packages of losses and miners share: their submodules say what they are when they are called by mistake.
+"""
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import Any, ClassVar, NoReturn
 
 import torch
 from torch import Generator, Tensor
@@ -25,14 +30,24 @@ class Miner:
     paper: ClassVar[str] = ""
 
     def __call__(
-        self, embeddings: Pairs | Tensor, labels: Tensor | None = None, *, generator: Generator | None = None
+        self,
+        embeddings: Any,
+        labels: Any = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Any = None,
+        *,
+        generator: Generator | None = None,
     ) -> Triplets | PairMasks:
         """Mine a batch: embeddings (B, D) with labels (B,), or a `Pairs` that holds both.
 
-        Returns `Triplets` of (T,) or `PairMasks` of (B, M), the third argument of a loss. Without a generator, the
-        global random state is used.
+        Returns `Triplets` of (T,) or `PairMasks` of (B, M), the third argument of a loss. Labels are integers or
+        strings, as a tensor, an array or a list. Positives and negatives are chosen from the batch itself, or from
+        references ref_emb (M, D) with ref_labels (M,). Without a generator, the global random state is used.
         """
-        pairs = Pairs.of(embeddings, labels)
+        pairs = Pairs.of(embeddings, labels, ref_emb=ref_emb, ref_labels=ref_labels)
+        if not pairs.same.numel():                                  # no anchors, or no references
+            none = torch.zeros(0, dtype=torch.long, device=pairs.z.device)
+            return PairMasks(pairs.same, pairs.same) if self.gives is PairMasks else Triplets(none, none, none)
         if self.gives is PairMasks:
             _ = pairs.s                                             # with its graph, because the loss will read it too
         with torch.no_grad():
@@ -86,3 +101,21 @@ def triplets_where(pairs: Pairs, condition: Callable[[Tensor], Tensor] | None = 
         none = torch.zeros(0, dtype=torch.long, device=pairs.z.device)
         return Triplets(none, none, none)
     return Triplets(*(torch.cat(part) for part in zip(*found, strict=True)))
+
+
+class PartModule(ModuleType):
+    """A submodule whose name is that of a loss or miner, too: called in place of the class, it names the class."""
+
+    def __call__(self, *args: Any, **settings: Any) -> NoReturn:
+        package = self.__name__.rpartition(".")[0]
+        public = vars(sys.modules[package])
+        names = [name for name in public["__all__"] if public[name].__module__ == self.__name__]
+        holds = f"; call {', '.join(f'{package}.{name}' for name in names)}" if names else ""
+        raise NearkinError(f"{self.__name__} is a module{holds}")
+
+
+def explain_modules(package: str) -> None:
+    """Let every submodule of a package that is imported so far say what it is when it is called."""
+    for name, module in list(sys.modules.items()):
+        if name.rpartition(".")[0] == package and type(module) is ModuleType:
+            module.__class__ = PartModule

@@ -1,4 +1,8 @@
-"""`ForeignMiner`: a miner of another library behind the interface of `Miner`."""
+"""Miners of other libraries: `ForeignMiner`, one behind the interface of `Miner`, and the translation of tuples.
+
+pytorch-metric-learning lists triplets as (a, p, n) and pairs as (a1, p, a2, n): tuples of index tensors. Nothing of it
+is imported here.
+"""
 
 from typing import Any
 
@@ -13,9 +17,8 @@ from nearkin.pairs import PairMasks, Pairs, Triplets
 class ForeignMiner(Miner):
     """A miner of another library, called as `miner(embeddings, labels)`.
 
-    It returns (a, p, n) or, for pairs, (a, p, a, n): the convention of pytorch-metric-learning, of which nothing is
-    imported here. Which of the two is found out by trying it on a small batch, so that a loss that cannot take it is
-    refused when the objective is built.
+    It returns (a, p, n) or, for pairs, (a1, p, a2, n): the convention of pytorch-metric-learning. Which of the two is
+    found out by trying it on a small batch, so that a loss that cannot take it is refused when the objective is built.
 
     Parameters:
         miner: the miner of the other library.
@@ -33,19 +36,72 @@ class ForeignMiner(Miner):
         """What the other library's miner chooses, as `Triplets` of (T,) or `PairMasks` of (B, M).
 
         It draws from the global random state, which is seeded from the generator for the call and restored afterwards.
+        Where references other than the batch exist, they are its third and fourth arguments.
         """
+        batch = (pairs.z, pairs.labels) if pairs.square else (
+            pairs.z, pairs.labels, pairs.reference_z, pairs.reference_labels
+        )  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             if generator is not None:                               # foreign miners draw from the global state
                 torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
-            found: Any = self.miner(pairs.z, pairs.labels)
-        if len(found) == 3:
-            return Triplets(*found)
-        if len(found) != 4:
-            raise NearkinError(f"{type(self.miner).__name__} gave {len(found)} index tensors; 3 or 4 are understood")
-        return PairMasks(_mask(pairs, found[0], found[1]), _mask(pairs, found[2], found[3]))
+            found: Any = self.miner(*batch)
+        return from_indices(found, pairs, f"{type(self.miner).__name__}'s")
 
 
-def _mask(pairs: Pairs, row: Tensor, column: Tensor) -> Tensor:
-    mask = torch.zeros_like(pairs.same)
-    mask[row, column] = True
-    return mask
+def as_indices(tuples: Any) -> tuple[Tensor, ...]:
+    """What a miner of ours gave, as pytorch-metric-learning has it: a tuple of index tensors.
+
+    `Triplets` become (a, p, n), `PairMasks` (a1, p, a2, n); a tuple of 3 or 4 index tensors stays as it is.
+
+    Example:
+        value = pytorch_metric_learning.losses.TripletMarginLoss()(embeddings, labels, as_indices(tuples))
+    """
+    if isinstance(tuples, PairMasks):
+        return (*tuples.positive.nonzero(as_tuple=True), *tuples.negative.nonzero(as_tuple=True))
+    if isinstance(tuples, Triplets) or (is_indices(tuples) and len(tuples) in (3, 4)):
+        return tuple(tuples)
+    raise NearkinError(f"{type(tuples).__name__} is not what a miner gives: Triplets or PairMasks")
+
+
+def is_indices(tuples: Any) -> bool:
+    """Is it a plain tuple or list, as other libraries give them?"""
+    return type(tuples) in (tuple, list)
+
+
+def from_indices(indices: Any, pairs: Pairs, whose: str = "the") -> Triplets | PairMasks:
+    """`Triplets` of (T,) from (a, p, n), `PairMasks` of (B, M) from (a1, p, a2, n); checked against the batch.
+
+    A pair that is listed twice counts once: masks do not count.
+    """
+    name = f"{whose} indices_tuple"
+    if not is_indices(indices) or len(indices) not in (3, 4):
+        given = f"{len(indices)} index tensors" if is_indices(indices) else f"a {type(indices).__name__}"
+        raise NearkinError(f"{name} is {given}; it has 3, triplets (a, p, n), or 4, pairs (a1, p, a2, n)")
+    rows = (0,) if len(indices) == 3 else (0, 2)
+    sizes = [len(pairs.z) if i in rows else len(pairs.reference_z) for i in range(len(indices))]
+    found = [_index(index, size, name, pairs.z.device) for index, size in zip(indices, sizes, strict=True)]
+    lengths = [len(index) for index in found]
+    for first, after in zip(rows, (*rows[1:], len(found)), strict=True):
+        if len(set(lengths[first:after])) > 1:
+            raise NearkinError(f"{name} has index tensors of lengths {', '.join(map(str, lengths))}")
+    if len(found) == 3:
+        return Triplets(*found)
+    masks = [torch.zeros(sizes[0], sizes[1], dtype=torch.bool, device=pairs.z.device) for _ in rows]
+    for mask, first in zip(masks, rows, strict=True):
+        mask[found[first], found[first + 1]] = True
+    return PairMasks(*masks)
+
+
+def _index(index: Any, size: int, name: str, device: torch.device) -> Tensor:
+    """One index tensor (T,) as int64, each index below the size."""
+    try:
+        index = torch.as_tensor(index, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise NearkinError(f"{name} holds a {type(index).__name__}; it is made of index tensors (T,)") from error
+    if index.ndim != 1 or (len(index) and (index.is_floating_point() or index.dtype in (torch.bool, torch.complex64))):
+        raise NearkinError(f"{name} holds a {index.dtype} tensor {tuple(index.shape)}; index tensors are integers (T,)")
+    if len(index) and not 0 <= int(index.min()) <= int(index.max()) < size:
+        raise NearkinError(
+            f"{name} has indices from {int(index.min())} to {int(index.max())}; there are {size} rows, 0 to {size - 1}"
+        )
+    return index.long()

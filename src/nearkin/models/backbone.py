@@ -10,14 +10,19 @@
         stages = ("stem", "body")                   # by default the attributes of these names, in order
         def __init__(self): ...
 
+A plain `nn.Module` from outside will do, too: `PlainBackbone` stands around it.
+
 Shapes: B images, C channels, h x w the last map.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+
+from nearkin.config.identity import source_of
+from nearkin.errors import NearkinError
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -101,6 +106,122 @@ class Backbone(nn.Module):
     def network(self) -> nn.Module:
         """The module whose parameter names are those of a public checkpoint: weights are loaded into it."""
         return self
+
+    @property
+    def source(self) -> str | None:
+        """The hash of its source, if it is from outside nearkin; else None."""
+        return source_of(type(self))
+
+
+class PlainBackbone(Backbone):
+    """A network from outside as a backbone: any `nn.Module` that takes normalised images (B, 3, H, W).
+
+    It gives maps (B, C, h, w) or vectors (B, C), which count as maps of one pixel. It has one stage, `trunk`; the cut
+    is then none, trunk or all. If the network has a `record` that is an `InputRecord`, that is used, otherwise mean and
+    standard deviation of ImageNet at 224 pixels. If it has a number `features`, it must be C; otherwise C is found out
+    by one image of zeros, at the size of the record.
+
+    Parameters:
+        trunk: the network.
+        name: what messages and caches call it: the import path.
+        source: the hash of its source; None: that of the network's class.
+
+    Example:
+        backbone = PlainBackbone(nn.Conv2d(3, 64, 16, stride=16), "patches")        # backbone.features == 64
+    """
+
+    stages = ("trunk",)
+
+    def __init__(self, trunk: nn.Module, name: str, source: str | None = None):
+        super().__init__()
+        self.name = name  # type: ignore[misc]  # here it is the instance's own
+        self.trunk = trunk
+        self._source = source
+        record: Any = getattr(trunk, "record", None)
+        features: Any = getattr(trunk, "features", None)
+        self.record = record if isinstance(record, InputRecord) else InputRecord(mean=IMAGENET_MEAN, std=IMAGENET_STD)
+        found = channels(self, name)
+        self.features = features if is_count(features) else found
+        check_features(self, name, found)
+
+    def run_stage(self, name: str, x: Tensor) -> Tensor:
+        """Normalised images (B, 3, H, W) -> the last map (B, C, h, w), or (B, C, 1, 1)."""
+        out = self.trunk(x)
+        if isinstance(out, Tensor) and out.ndim == 2 and len(out) == len(x):
+            return out[:, :, None, None]
+        return checked(out, len(x), self.name, "(B, C, h, w) or (B, C)")
+
+    @property
+    def network(self) -> nn.Module:
+        """The network itself: a checkpoint has its parameter names, without `trunk.` before them."""
+        return self.trunk
+
+    @property
+    def source(self) -> str | None:
+        """The hash of the source of the network, or of the function that made it."""
+        return self._source or source_of(type(self.trunk))
+
+
+def check_backbone(backbone: Backbone, name: str) -> None:
+    """A NearkinError in one line if a backbone from outside lacks something or gives another thing than it says."""
+    record, stages = getattr(backbone, "record", None), getattr(backbone, "stages", None)
+    if not isinstance(record, InputRecord):
+        given = "no record" if record is None else f"a {type(record).__name__} as record"
+        raise NearkinError(f"backbone {name!r} has {given}: set record = InputRecord(mean=..., std=..., size=...)")
+    if not isinstance(stages, tuple | list) or not stages or not all(isinstance(stage, str) for stage in stages):
+        given = "no stages" if stages is None else f"stages={stages!r}"
+        raise NearkinError(f"backbone {name!r} has {given}: set stages = (...), the names of its stages in order")
+    check_features(backbone, name, channels(backbone, name))
+
+
+def check_features(backbone: Backbone, name: str, found: int) -> None:
+    """A NearkinError if `features` is not the number of channels that was found."""
+    features = getattr(backbone, "features", None)
+    if not is_count(features) or features != found:
+        given = "no features" if features is None else f"features={features!r}"
+        raise NearkinError(f"backbone {name!r} has {given}, but gives {found} channels: set features = {found}")
+
+
+def is_count(value: Any) -> bool:
+    """Is it a whole number?"""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def channels(backbone: Backbone, name: str) -> int:
+    """C, from one image of zeros at the size of the record; a NearkinError if that fails or gives no map.
+
+    Random numbers, modes, statistics and gradients stay as they were.
+    """
+    side = backbone.record.size
+    device = next((p.device for p in backbone.parameters()), torch.device("cpu"))
+    modes = [(module, module.training) for module in backbone.modules()]
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            image = torch.zeros(1, 3, side, side, dtype=torch.uint8, device=device)
+            out = backbone.eval()(backbone.record.normalise(image))
+    except NearkinError:
+        raise
+    except Exception as error:      # whatever the network of another raises
+        raise NearkinError(
+            f"backbone {name!r} fails on an image of {side} x {side} (the size in its record): {in_one_line(error)}"
+        ) from error
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    return checked(out, 1, name, "(B, C, h, w)").shape[1]
+
+
+def checked(out: Any, batch: int, name: str, wanted: str) -> Tensor:
+    """What a network gave for a batch, if it is a map (B, C, h, w)."""
+    if isinstance(out, Tensor) and out.ndim == 4 and len(out) == batch:
+        return out
+    given = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+    raise NearkinError(f"backbone {name!r} gives {given} for a batch of {batch}; a backbone gives a tensor {wanted}")
+
+
+def in_one_line(error: Exception) -> str:
+    """'ValueError: what it says', without line breaks."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
 def init_convolutions(network: nn.Module) -> None:

@@ -1,12 +1,15 @@
 """`build_model`: a backbone by name, its weights, a head. Random weights come from torch's global generator:
 seed it first."""
 
-from typing import Literal
+import inspect
+from typing import Any, Literal
 
 import torch
+from torch import nn
 
+from nearkin.config.identity import source_of
 from nearkin.errors import NearkinError
-from nearkin.models.backbone import Backbone
+from nearkin.models.backbone import Backbone, PlainBackbone, check_backbone, in_one_line
 from nearkin.models.model import Model
 from nearkin.models.weights import load_weights
 from nearkin.registry import BACKBONES
@@ -36,8 +39,39 @@ def build_model(
 
 
 def create_backbone(name: str) -> Backbone:
-    """A registered name, an import path or `timm/NAME`."""
-    trunk = BACKBONES[name]()
-    if not isinstance(trunk, Backbone):
-        raise NearkinError(f"backbone {name!r} is a {type(trunk).__name__}, not a nearkin.models.Backbone")
-    return trunk
+    """A registered name, an import path or `timm/NAME`.
+
+    What it names is a class, or a function that makes the network: a `Backbone`, or any other `nn.Module`, which a
+    `PlainBackbone` is then put around. One from outside nearkin is tried on one image; what is wrong with it is a
+    NearkinError.
+    """
+    part = BACKBONES[name]
+    if isinstance(part, nn.Module) or not callable(part):
+        what = f"a {type(part).__name__}, an object"
+        raise NearkinError(f"backbone {name!r} is {what}; name a class, or a function that makes the network")
+    try:
+        made = part()
+    except NearkinError:
+        raise
+    except Exception as error:      # whatever the constructor of another raises
+        raise NearkinError(f"backbone {name!r} cannot be built: {in_one_line(error)}") from error
+    if not isinstance(made, nn.Module):
+        kinds = "a nearkin.models.Backbone or any other torch.nn.Module"
+        raise NearkinError(f"backbone {name!r} makes a {type(made).__name__}; wanted is {kinds}")
+    source = source_of(part)
+    if not isinstance(made, Backbone):
+        return PlainBackbone(made, name, source)
+    if source is not None and _is_new(part):
+        check_backbone(made, name)
+    if not hasattr(made, "name"):
+        made.name = name  # type: ignore[misc]  # an import path was never registered
+    return made
+
+
+def _is_new(part: Any) -> bool:
+    """Does code from outside say what network it is? A class that derives from one of ours may change only how it
+    runs; the network is then known."""
+    described = {"__init__", "features", "record", "stages", "stage_modules"}
+    if not inspect.isclass(part):
+        return True
+    return any(described & vars(each).keys() for each in inspect.getmro(part) if source_of(each) is not None)
