@@ -18,6 +18,7 @@ from nearkin.cli.study import study_command
 from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
 from nearkin.engine import distributed
+from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
@@ -60,6 +61,7 @@ app.add_typer(runs_app, name="runs")
 
 def main() -> None:
     """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
+    tune_allocator()
     try:
         code = app(standalone_mode=False)
     except UsageError as error:

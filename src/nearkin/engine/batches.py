@@ -42,9 +42,10 @@ def load_batches(
     while the device computes; on a CPU that thread would only take the cores away."""
 
     here = ranks()
+    generator = Generator()                                         # one batch is loaded at a time, also in the thread
 
     def load(indices: np.ndarray, step: int) -> Tensor:
-        generator = generator_of(seed, step, 0, torch.device("cpu"))
+        generator.manual_seed(seed_of(seed, step, 0))
         return source.train(rows[indices], generator, only=here.mine(len(indices)))
 
     def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
@@ -82,6 +83,6 @@ def seed_default(seed: int, device: torch.device) -> None:
         torch.cuda.manual_seed(seed)
 
 
-def generator_of(seed: int, step: int, stream: int, device: torch.device) -> Generator:
-    """The generator of one step and use, on the device where its numbers are wanted."""
-    return torch.Generator(device.type if device.type == "cuda" else "cpu").manual_seed(seed_of(seed, step, stream))
+def generator_on(device: torch.device) -> Generator:
+    """A generator on the device where its numbers are wanted; it is seeded anew for every step."""
+    return Generator(device.type if device.type == "cuda" else "cpu")

@@ -2,13 +2,15 @@
 
 All randomness of step t comes from generators seeded by (seed, t), so a checkpoint needs no random state, and a
 run that is killed and started again ends with the same bits as one that never stopped (same machine, CPU, same
-number of threads).
+number of threads). Ctrl-C and SIGTERM wait for the end of the step and cost nothing.
 """
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +20,8 @@ import torch
 from torch import Tensor
 
 from nearkin.config.settings import TrainSpec
-from nearkin.engine.batches import Source, generator_of, load_batches, seed_default, seed_of
+from nearkin.engine.allocator import unfilled
+from nearkin.engine.batches import Source, generator_on, load_batches, seed_default, seed_of
 from nearkin.engine.distributed import ranks
 from nearkin.engine.gradient import batch_loss, check_chunks
 from nearkin.engine.optimise import clip, make_optimiser, schedule
@@ -32,7 +35,7 @@ from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
 VERSION = 1                         # raise it when the same settings begin to give other weights
-CHECKPOINT_SECONDS = 30             # between checkpoints: what a kill can cost
+CHECKPOINT_SECONDS = 30             # between checkpoints: what SIGKILL can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
 
@@ -51,7 +54,7 @@ class Keeper(Protocol):
         """Forget the weights of all epochs but this one."""
 
     def log(self, size: int) -> AbstractContextManager[Any]:
-        """The log, cut back to `size` bytes."""
+        """The log, cut back to `size` bytes: what `nearkin.runs.log.Log` does."""
 
 
 @dataclass
@@ -70,6 +73,85 @@ class Reached:
 def model_file(epoch: int) -> str:
     """The weights of an epoch that validation preferred to all before it."""
     return f"model-{epoch}.pt"
+
+
+class Stops:
+    """SIGINT and SIGTERM during training: the first one waits until the state is whole and saved.
+
+    It is noted when it comes. Where the loop is between two steps it calls `settle`, which saves and then delivers the
+    signal to whoever had it before: Ctrl-C becomes a KeyboardInterrupt, SIGTERM ends the process or does what the
+    program has set. In a stretch that changes nothing of the state (`quiet`) both happen at once. A second signal goes
+    through at once, without saving. Signals that are ignored stay ignored, and outside the main thread, where Python
+    takes none, nothing is done.
+
+    Parameters:
+        save: writes a checkpoint, if the state is whole.
+        patience: steps to go on with after the signal. Of several processes, all of which get it, the first saves and
+            needs the others for the end of its step.
+    """
+
+    def __init__(self, save: Callable[[], None], patience: int = 0):
+        self._save = save
+        self._patience = patience
+        self._noted: int | None = None
+        self._quiet = False
+        self._before: dict[int, Any] = {}                           # signal -> its handler outside
+
+    def __enter__(self) -> "Stops":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {k: handler for k, handler in self._before.items() if handler not in (None, signal.SIG_IGN)}
+            self._install()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._restore()
+        if self._noted is not None:
+            self._save()
+            self._deliver()
+
+    def settle(self) -> None:
+        """The state is whole: if a signal was noted, save and deliver it."""
+        if self._noted is None:
+            return
+        if self._patience > 0:
+            self._patience -= 1
+            return
+        self._save()
+        self._deliver()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Inside, nothing of the state changes: a signal is saved and delivered as soon as it comes."""
+        self._quiet = True
+        try:
+            self.settle()
+            yield
+        finally:
+            self._quiet = False
+
+    def _take(self, kind: int, frame: Any) -> None:
+        second = self._noted is not None
+        self._noted = kind
+        if second:
+            self._deliver()
+        elif self._quiet:
+            self._save()
+            self._deliver()
+
+    def _deliver(self) -> None:
+        kind, self._noted = self._noted, None
+        self._restore()
+        signal.raise_signal(kind)  # type: ignore[arg-type]
+        self._install()                                             # whoever had it before lets the program go on
+
+    def _install(self) -> None:
+        for kind in self._before:
+            signal.signal(kind, self._take)
+
+    def _restore(self) -> None:
+        for kind, handler in self._before.items():
+            signal.signal(kind, handler)
 
 
 def fit(
@@ -93,7 +175,8 @@ def fit(
 
     The chosen weights are in `model_file(best_epoch)` afterwards. A checkpoint names the epoch that is best so far, and
     the weights of that epoch stay until a later checkpoint names another: whenever the process is killed, checkpoint
-    and weights belong together.
+    and weights belong together. On Ctrl-C and SIGTERM, and when `watch` or `validate` raises KeyboardInterrupt or
+    SystemExit, a checkpoint of the last whole step is written first.
 
     Parameters:
         run: where states and log are kept.
@@ -107,7 +190,8 @@ def fit(
         device: where it is computed.
         memory: cross-batch memory.
         lower: is the metric that selects better when it is low?
-        watch: called with every entry of the log.
+        watch: called with every entry of the log; of a run that goes on from a checkpoint, first with
+            {"resumed": {"epoch": the epoch that it is in, "step": steps finished}}, which is not in the log.
         after_epoch: called with the number of every finished epoch.
     """
     here = ranks()
@@ -137,17 +221,24 @@ def fit(
     epochs = spec.epochs or 0
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)                # (N,)
+    generator = generator_on(device)                                # of miner and loss
+    of_model, of_objective = list(model.parameters()), list(objective.parameters())
+    trained = [p for group in optimiser.param_groups for p in group["params"]]
+    whole = True                                                    # is the state that of a finished step?
     saved = began_at = time.monotonic()
     before = done.seconds
+    if state is not None:
+        watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
 
     def forward(x: Tensor, mix: Mix | None) -> Embedded:
         with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
             return network(x, mix)
 
+    def reseed(chunk: int) -> None:
+        seed_default(here.seed(seed_of(spec.seed, done.step, 1) + chunk), device)
+
     def checkpoint() -> None:
         nonlocal saved
-        if time.monotonic() - saved < CHECKPOINT_SECONDS:
-            return
         done.seconds = before + time.monotonic() - began_at
         run.save("checkpoint.pt", {
             "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
@@ -157,94 +248,118 @@ def fit(
         run.keep_models(done.best_epoch)
         saved = time.monotonic()
 
-    def save_model() -> None:
-        run.save(model_file(done.best_epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
+    def checkpoint_if_whole() -> None:
+        nonlocal whole
+        if whole:
+            whole = False                                           # once is enough, also when it is interrupted
+            checkpoint()
 
-    with run.log(log_size) as log:
+    def save_model(epoch: int) -> None:
+        run.save(model_file(epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
+
+    stops = Stops(checkpoint_if_whole, patience=0 if here.first else 2)
+    with run.log(log_size) as log, unfilled(), stops:
         # a sampler that plans from the latest embeddings cannot be asked ahead
         ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
         batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead)
-        for epoch in range(done.epoch, epochs):
-            if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
-                break
-            model.train()
-            objective.train()
-            warm = epoch < spec.warmup
-            for group in optimiser.param_groups:
-                for p in group["params"]:
-                    p.requires_grad_(group["new"] or not warm)
-            while done.step < (epoch + 1) * per_epoch:              # a resumed epoch goes on in its middle
-                began = time.perf_counter()
-                batch = next(batches)
+        try:
+            for epoch in range(done.epoch, epochs):
+                if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
+                    break
+                model.train()
+                objective.train()
+                warm = epoch < spec.warmup
                 for group in optimiser.param_groups:
-                    group["lr"] = group["base_lr"] * schedule(spec, done.step / per_epoch, epochs)
-                generator = generator_of(spec.seed, done.step, 2, device)
-                y = targets[batch.rows]                             # (B,)
-                mix = objective.mix(len(batch.rows), model.depths, generator)
-                loss, embedded, finish = batch_loss(
-                    forward, objective, batch.x.to(device, non_blocking=True), y, chunk=spec.chunk, mix=mix,
-                    generator=generator,
-                    memory=memory if memory is not None and epoch >= memory.warmup else None,
-                    reseed=lambda c: seed_default(here.seed(seed_of(spec.seed, done.step, 1) + c), device),
-                )  # fmt: skip
-                value = loss.item()
-                if not math.isfinite(value):
-                    raise NearkinError(
-                        f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
-                        f"(now {group['lr']:g}), or set train.clip=10"
-                    )
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                finish()
-                here.reduce(model.parameters(), objective.parameters())
-                if spec.clip is not None:
-                    clip(spec, [p for g in optimiser.param_groups for p in g["params"]])
-                optimiser.step()
-                done.step += 1
-                z = embedded.z.detach()                             # (B, D), of all processes
-                if mix is None:
-                    sampler.update(batch.rows, z)
+                    for p in group["params"]:
+                        p.requires_grad_(group["new"] or not warm)
+                while done.step < (epoch + 1) * per_epoch:          # a resumed epoch goes on in its middle
+                    whole = False
+                    began = time.perf_counter()
+                    batch = next(batches)
+                    factor = schedule(spec, done.step / per_epoch, epochs)
+                    for group in optimiser.param_groups:
+                        group["lr"] = group["base_lr"] * factor
+                    generator.manual_seed(seed_of(spec.seed, done.step, 2))
+                    y = targets[batch.rows]                         # (B,)
+                    mix = objective.mix(len(batch.rows), model.depths, generator)
+                    loss, embedded, finish = batch_loss(
+                        forward, objective, batch.x.to(device, non_blocking=True), y, chunk=spec.chunk, mix=mix,
+                        generator=generator, reseed=reseed,
+                        memory=memory if memory is not None and epoch >= memory.warmup else None,
+                    )  # fmt: skip
+                    value = loss.item()
+                    if not math.isfinite(value):
+                        raise NearkinError(
+                            f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
+                            f"(now {group['lr']:g}), or set train.clip=10"
+                        )
+                    for p in trained:                               # optimiser.zero_grad() takes twenty times as long
+                        p.grad = None
+                    loss.backward()
+                    finish()
+                    here.reduce(of_model, of_objective)
+                    if spec.clip is not None:
+                        clip(spec, trained)
+                    optimiser.step()
+                    done.step += 1
+                    z = embedded.z.detach()                         # (B, D), of all processes
+                    if mix is None:
+                        sampler.update(batch.rows, z)
+                    if memory is not None:
+                        memory.add(z, y, done.step)
+                    sampler_state = batch.sampler_state
+                    if done.step == (epoch + 1) * per_epoch:
+                        done.spread = mean_cosine_distance(z)
+                    active = objective.active
+                    entry: dict[str, Any] = {
+                        "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
+                        "loss": value, "active": None if active is None else round(float(active), 4),
+                        "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
+                    }  # fmt: skip
+                    log.write(**entry)
+                    whole = True
+                    watch(entry)
+                    if time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                        checkpoint()
+                    stops.settle()
+                log.flush()                                         # validation takes its time
+                entry = {"epoch_end": epoch + 1, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
+                if not math.isnan(done.spread):                     # of a checkpoint that an older nearkin wrote
+                    entry["spread"] = round(done.spread, 4)
+                entry.update(objective.describe())
                 if memory is not None:
-                    memory.add(z, y, done.step)
-                sampler_state = batch.sampler_state
-                if done.step == (epoch + 1) * per_epoch:
-                    done.spread = mean_cosine_distance(z)
-                active = objective.active
-                entry: dict[str, Any] = {
-                    "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
-                    "loss": value, "active": None if active is None else round(float(active), 4),
-                    "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
-                }  # fmt: skip
+                    entry["memory"] = memory.describe(done.step)
+                if done.spread < COLLAPSE:
+                    entry["warning"] = (
+                        f"the embeddings have collapsed: the mean cosine distance in the batch is {done.spread:.4f}; "
+                        f"lower train.lr, take another miner, or a larger batch"
+                    )
+                last = epoch + 1 == epochs
+                if validate is None:
+                    if last:
+                        save_model(epoch + 1)
+                    done.best_epoch = epoch + 1
+                elif (epoch + 1) % spec.eval_every == 0 or last:
+                    with stops.quiet():
+                        entry["validation"] = validate(model)
+                    score = entry["validation"][spec.select] * (-1 if lower else 1)
+                    if score > done.best or not done.validation:
+                        save_model(epoch + 1)
+                        done.best, done.best_epoch, done.validation = score, epoch + 1, entry["validation"]
+                with stops.quiet():
+                    after_epoch(epoch + 1)
+                done.epoch = epoch + 1
                 log.write(**entry)
+                log.flush()
                 watch(entry)
-                checkpoint()
-            done.epoch = epoch + 1
-            entry = {"epoch_end": done.epoch, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-            if not math.isnan(done.spread):                         # of a checkpoint that an older nearkin wrote
-                entry["spread"] = round(done.spread, 4)
-            entry.update(objective.describe())
-            if memory is not None:
-                entry["memory"] = memory.describe(done.step)
-            if done.spread < COLLAPSE:
-                entry["warning"] = (
-                    f"the embeddings have collapsed: the mean cosine distance in the batch is {done.spread:.4f}; "
-                    f"lower train.lr, take another miner, or a larger batch"
-                )
-            last = done.epoch == epochs
-            if validate is None:
-                done.best_epoch = done.epoch
-                if last:
-                    save_model()
-            elif done.epoch % spec.eval_every == 0 or last:
-                entry["validation"] = validate(model)
-                score = entry["validation"][spec.select] * (-1 if lower else 1)
-                if score > done.best or not done.validation:
-                    done.best, done.best_epoch, done.validation = score, done.epoch, entry["validation"]
-                    save_model()
-            after_epoch(done.epoch)
-            log.write(**entry)
-            watch(entry)
-            checkpoint()
+                if time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                    checkpoint()
+                stops.settle()
+        except (KeyboardInterrupt, SystemExit):
+            checkpoint_if_whole()
+            raise
+        finally:
+            log.flush()
     done.seconds = before + time.monotonic() - began_at
     return done
 

@@ -17,6 +17,7 @@ from nearkin.engine.distributed import ranks
 from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
+from nearkin.models.fold import folded
 from nearkin.numerics import unit
 from nearkin.progress import parallel, track
 from nearkin.runs.store import Run, Store
@@ -42,15 +43,21 @@ class Embedder:
         images = list(images)
         if not images:
             raise NearkinError("there are no images to embed")
+        network = self.model
+        if len(images) > BATCH:                                     # folding takes as long as it saves on one batch
+            probe = self._pixels(images[:1])
+            network = folded(network, lambda network: network(probe).z)
         starts = range(0, len(images), BATCH)
-        parts = [self._batch(images[i : i + BATCH]) for i in track(starts, "Embedding", len(starts))]
+        with torch.no_grad():
+            parts = [
+                network(self._pixels(images[i : i + BATCH])).z.float().cpu()
+                for i in track(starts, "Embedding", len(starts))
+            ]
         return unit(torch.cat(parts)).numpy()                                                   # (N, D)
 
-    @torch.no_grad()
-    def _batch(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
+    def _pixels(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
         pixels = np.stack([centre(shorter_side(_pixels(image), self.resize), self.size) for image in images])
-        batch = torch.from_numpy(pixels).permute(0, 3, 1, 2)                                    # (B, 3, size, size)
-        return self.model(batch.to(self.device)).z.float().cpu()
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)                     # (B, 3, size, size)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from nearkin.config.spec import RunSpec, make_spec
+from nearkin.engine.allocator import tune_allocator
 from nearkin.engine.batches import Source, seed_of
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
@@ -61,6 +62,7 @@ def train(
         run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
         run.result["test"]["recall@1"]
     """
+    tune_allocator()
     prepared = prepare(make_spec(spec, words))
     test = test and prepared.spec.purpose == "final"
     with joined(pick_device(prepared.spec.train.device)) as device, untouched():

@@ -1,23 +1,46 @@
 """Logs: one JSON object per line."""
 
 import json
+import math
+import time
 from pathlib import Path
 from typing import Any
 
+FLUSH_SECONDS = 1.0                 # how old the end of a log may be, for those who watch it
+
 
 class Log:
-    """The open log of a run: one JSON object per line."""
+    """The open log of a run: one JSON object per line.
+
+    Lines are written in blocks, at least once a second while there are new ones: a step of a small network takes a
+    millisecond, and a line of its own would be a noticeable part of it. Whoever opened the file flushes the log before
+    closing it.
+
+    Parameters:
+        file: a text file, open for writing.
+    """
 
     def __init__(self, file: Any):
         self._file = file
+        self._waiting: list[dict[str, Any]] = []
+        self._written = -math.inf                                   # when; the first line goes out at once
 
     def write(self, **entry: Any) -> None:
         """Add a line."""
-        self._file.write(json.dumps(entry) + "\n")
+        self._waiting.append(entry)
+        if time.monotonic() - self._written > FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put all lines so far on the disk."""
+        lines, self._waiting = self._waiting, []
+        self._file.write("".join([json.dumps(entry) + "\n" for entry in lines]))
+        self._file.flush()
+        self._written = time.monotonic()
 
     def size(self) -> int:
-        """Bytes on disk so far; part of a checkpoint."""
-        self._file.flush()
+        """Bytes on disk so far, all lines included; part of a checkpoint."""
+        self.flush()
         return self._file.tell()
 
 

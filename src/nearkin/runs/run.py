@@ -223,7 +223,11 @@ class Run:
         path.touch()
         os.truncate(path, min(size, path.stat().st_size))
         with open(path, "a") as file:
-            yield Log(file)
+            log = Log(file)
+            try:
+                yield log
+            finally:
+                log.flush()
 
 
 class ReadOnlyRun(Run):
