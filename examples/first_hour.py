@@ -6,6 +6,7 @@ The folder has nested splits, a duplicate across train and test, and a broken im
 """
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def run(command: str, *, stop_after: float | None = None) -> None:
     """Print a command and what it says, as a terminal of 110 columns shows it."""
     environment = {**os.environ, "COLUMNS": "110", "PATH": f"{BIN}:{os.environ['PATH']}", "NEARKIN_CACHE": "cache",
                    "OMP_NUM_THREADS": "1"}  # fmt: skip
-    process = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                env=environment, start_new_session=True)  # fmt: skip
     print(f"```\n$ {command}")
     if stop_after is not None:
@@ -90,7 +91,7 @@ def main() -> None:
         run("nearkin data dedupe folder --root flowers -o leave-out.txt")
         run("nearkin train dataset=folder root=flowers data.exclude=leave-out.txt epochs=30")
         print("The error names the file and the way out.\n\n## Training, stopped and resumed\n")
-        run(train, stop_after=4)
+        run(train, stop_after=2)
         run(train)
         print("The same command once more shows what is stored:\n")
         run(f"{train} --quiet")

@@ -33,7 +33,7 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], 
     for i, (name, justify) in enumerate(columns.items()):
         if justify == "right":
             widest = max((len(row[i]) for row in rows), default=0)
-            heading = textwrap.fill(name.replace(" %", "\u00a0%"), max(widest, 12))
+            heading = textwrap.fill(name.replace(" %", "\u00a0%"), max(widest, 12), break_long_words=False)
             made.add_column(heading, justify="right", no_wrap=True)
         else:
             longest = max((len(word) for row in rows for word in row[i].split()), default=0)
