@@ -11,7 +11,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -41,11 +40,10 @@ def parts(words):
     spec = prepared.spec
     torch.manual_seed(0)
     model = build_model(**spec.model.model_dump(exclude={"views"}))
-    rows = prepared.split.train
-    classes, labels = np.unique(prepared.table.labels[rows], return_inverse=True)
+    rows, labels = prepared.split.train, prepared.labels
     miner = (spec.miner.name, spec.miner.params) if spec.miner else None
     loss = (spec.loss.name, spec.loss.params)
-    objective = build_objective(loss=loss, miner=miner, num_classes=len(classes), dim=model.dim)
+    objective = build_objective(loss=loss, miner=miner, num_classes=int(labels.max()) + 1, dim=model.dim)
     return spec, model, objective, make_source(prepared, model), rows, labels
 
 
