@@ -3,8 +3,8 @@
     make bench-embed
 
 The plain way: memory of every tensor is fetched anew, new memory is filled with NaN, BatchNorm is a step of its own,
-and 256 images are embedded at a time. Random pixels, one thread, process CPU time, minimum of several repeats; the two ways
-run in processes of their own, in turns, because the allocator is set for a whole process.
+and 256 images are embedded at a time. Random pixels, one thread, process CPU time, minimum of several repeats. The two
+ways run in processes of their own, in turns, because the allocator is set for a whole process.
 """
 
 import json
