@@ -22,6 +22,7 @@ from nearkin.progress import Lines, bar
 from nearkin.runs import embed
 from nearkin.runs.events import Watch
 from nearkin.runs.store import Run
+from nearkin.storage import cache_dir
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
 
@@ -158,7 +159,7 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
 
 def plan_lines(plan: dict[str, Any]) -> list[str]:
     """What is about to happen, in words."""
-    lines = [f"data: {plan['split']}"]
+    lines = [f"data: {plan['split']}; decoded images and features are kept in {cache_dir()}"]
     if plan["epochs"] == 0:
         return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
     steps = plan["epochs"] * plan["steps_per_epoch"]
