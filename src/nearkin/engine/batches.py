@@ -7,6 +7,7 @@ Chance of step t comes from generators seeded by (seed, t), one stream for each 
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -41,12 +42,12 @@ def load_batches(
     """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread
     while the device computes; on a CPU that thread would only take the cores away."""
 
-    here = ranks()
+    mine = cache(ranks().mine)
     generator = Generator()                                         # one batch is loaded at a time, also in the thread
 
     def load(indices: np.ndarray, step: int) -> Tensor:
         generator.manual_seed(seed_of(seed, step, 0))
-        return source.train(rows[indices], generator, only=here.mine(len(indices)))
+        return source.train(rows[indices], generator, only=mine(len(indices)))
 
     def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
         return sampler.next(), sampler.state_dict(), step

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -106,9 +106,9 @@ class Stops:
 
     def __exit__(self, *error: object) -> None:
         self._restore()
+        self._before = {}
         if self._noted is not None:
-            self._save()
-            self._deliver()
+            self._finish()
 
     def settle(self) -> None:
         """The state is whole: if a signal was noted, save and deliver it."""
@@ -116,9 +116,8 @@ class Stops:
             return
         if self._patience > 0:
             self._patience -= 1
-            return
-        self._save()
-        self._deliver()
+        else:
+            self._finish()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -136,8 +135,15 @@ class Stops:
         if second:
             self._deliver()
         elif self._quiet:
+            self._finish()
+
+    def _finish(self) -> None:
+        try:
             self._save()
-            self._deliver()
+        except BaseException:                                       # a full disk says more than the signal
+            self._noted = None
+            raise
+        self._deliver()
 
     def _deliver(self) -> None:
         kind, self._noted = self._noted, None
@@ -230,8 +236,8 @@ def fit(
     if state is not None:
         watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
 
-    def forward(x: Tensor, mix: Mix | None) -> Embedded:
-        with torch.autocast(device.type, torch.bfloat16) if spec.amp else nullcontext():
+    def in_half_precision(x: Tensor, mix: Mix | None) -> Embedded:
+        with torch.autocast(device.type, torch.bfloat16):
             return network(x, mix)
 
     def reseed(chunk: int) -> None:
@@ -262,12 +268,14 @@ def fit(
         # a sampler that plans from the latest embeddings cannot be asked ahead
         ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
         batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead)
+        model.train()
+        objective.train()
         try:
             for epoch in range(done.epoch, epochs):
                 if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                     break
-                model.train()
-                objective.train()
+                if not model.training:                              # validation has left it so
+                    model.train()
                 warm = epoch < spec.warmup
                 for group in optimiser.param_groups:
                     for p in group["params"]:
@@ -283,8 +291,8 @@ def fit(
                     y = targets[batch.rows]                         # (B,)
                     mix = objective.mix(len(batch.rows), model.depths, generator)
                     loss, embedded, finish = batch_loss(
-                        forward, objective, batch.x.to(device, non_blocking=True), y, chunk=spec.chunk, mix=mix,
-                        generator=generator, reseed=reseed,
+                        in_half_precision if spec.amp else network, objective, batch.x.to(device, non_blocking=True), y,
+                        chunk=spec.chunk, mix=mix, generator=generator, reseed=reseed,
                         memory=memory if memory is not None and epoch >= memory.warmup else None,
                     )  # fmt: skip
                     value = loss.item()
