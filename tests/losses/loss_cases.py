@@ -13,9 +13,10 @@ from nearkin.registry import LOSSES, MINERS
 
 # Settings beside the defaults that are tested against the oracles and for gradients.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}, {"form": "similarity", "threshold": 0.1}],
+    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}, {"form": "similarity", "threshold": 0.1},
+                    {"form": "cosine", "pos_margin": 0.2, "neg_margin": 0.7}],
     "generalized_lifted": [{"margin": 3.0, "reg_power": 2}],
-    "npair": [{"pairing": "class"}],
+    "npair": [{"pairing": "class"}, {"unit": True}, {"unit": True, "pairing": "class", "nu": 0.0}],
     "angular": [{"alpha": 40.0, "npair": 0.0}],
     "margin": [
         {"per_class": False, "divisor": "active_triplets"},
@@ -41,7 +42,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"reduction": "mean_active"},
         {"squared": False, "reduction": "mean_active", "margin": 0.5},
     ],
-    "multi_similarity": [{"alpha": 18.0, "beta": 75.0, "base": 0.8}],
+    "multi_similarity": [{"alpha": 18.0, "beta": 75.0, "base": 0.8}, {"divisor": "batch"}],
     "proxy_anchor": [{"alpha": 64.0, "delta": 0.2}],
 }
 CASES = [(name, settings) for name in LOSSES.names() for settings in [{}, *VARIANTS.get(name, [])]]

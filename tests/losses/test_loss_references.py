@@ -40,6 +40,8 @@ REFERENCES = {
     # [s_an - s_ap + 0.1]₊ is half of [d_ap² - d_an² + 0.2]₊
     "triplet, similarity": (2 * 0.367048, losses.Triplet(margin=0.2, reduction="mean_active"), None),
     "contrastive, similarity": (-0.024552, losses.Contrastive(form="similarity"), None),
+    # the same as pytorch-metric-learning's on similarities, pos_margin 1 and neg_margin 0.5
+    "contrastive, cosine": (0.951262, losses.Contrastive(form="cosine", neg_margin=0.5), None),
     "lifted_structure": (5.055794, losses.LiftedStructure(), None),
     "generalized_lifted": (2.994678, losses.GeneralizedLifted(nu=0.0), None),
     "generalized_lifted, norm": (2.994678 + 0.006, losses.GeneralizedLifted(), None),
@@ -78,6 +80,12 @@ REFERENCES = {
     "proxy_repel, batch": (20.531654, with_proxies(losses.ProxyRepel(5, 4)), None),
     "multi_similarity, no miner": (0.725722, losses.MultiSimilarity(beta=50.0), None),
     "multi_similarity, miner": (0.759905, losses.MultiSimilarity(), MS(Z, Y)),
+    "multi_similarity, official": (0.664917, losses.MultiSimilarity(divisor="batch"), MS(Z, Y)),
+    "multi_similarity, Psomas and MLRC": (
+        0.664521,
+        losses.MultiSimilarity(beta=50.0, divisor="batch"),
+        miners.MultiSimilarity(one_sided=True)(Z, Y),
+    ),
     "proxy_anchor": (17.52403, with_proxies(losses.ProxyAnchor(5, 4)), None),
 }
 

@@ -127,6 +127,12 @@ def test_multi_similarity_equals_its_oracle_and_theirs(epsilon):
     whole = set(a) & set(b)                                         # theirs keeps anchors with one side only
     assert {(i, j) for i, j in zip(a, p, strict=True) if i in whole} == positive
     assert {(i, j) for i, j in zip(b, n, strict=True) if i in whole} == negative
+    found = miners.MultiSimilarity(epsilon=epsilon, one_sided=True)(z, y)
+    assert {tuple(pair) for pair in found.positive.nonzero().tolist()} == set(zip(a, p, strict=True))
+    assert {tuple(pair) for pair in found.negative.nonzero().tolist()} == set(zip(b, n, strict=True))
+    assert (set(zip(a, p, strict=True)), set(zip(b, n, strict=True))) == oracles.multi_similarity(
+        z, y.tolist(), epsilon, one_sided=True
+    )
 
 
 def test_semihard_every_equals_pytorch_metric_learning():

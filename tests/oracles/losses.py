@@ -31,21 +31,25 @@ __all__ = ["ORACLES"]
 @oracle("contrastive")
 def contrastive(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     zero = z.sum() * 0
+
+    def apart(a: Tensor, b: Tensor) -> Tensor:
+        return 1 - cos(a, b) if loss.form == "cosine" else dist(a, b)
+
     if isinstance(tuples, Triplets):
         listed = triplets(y, tuples)
         if loss.form == "similarity":
             attract = [-cos(z[a], z[p]) for a, p, _ in listed]
             return mean(attract + [hinge(cos(z[a], z[n]) - loss.threshold) for a, _, n in listed], zero)
-        attract = mean([hinge(dist(z[a], z[p]) - loss.pos_margin) for a, p, _ in listed], zero)
-        return attract + mean([hinge(loss.neg_margin - dist(z[a], z[n])) for a, _, n in listed], zero)
+        attract = mean([hinge(apart(z[a], z[p]) - loss.pos_margin) for a, p, _ in listed], zero)
+        return attract + mean([hinge(loss.neg_margin - apart(z[a], z[n])) for a, _, n in listed], zero)
     if loss.form == "similarity":
         attract = [-cos(z[i], z[p]) for i in range(len(y)) for p in positives(y, i, tuples)]
         repel = [hinge(cos(z[i], z[n]) - loss.threshold) for i in range(len(y)) for n in negatives(y, i, tuples)]
         return mean(attract + repel, zero)
     attract, repel = [], []
     for i in range(len(y)):
-        attract += [hinge(dist(z[i], z[p]) - loss.pos_margin) for p in positives(y, i, tuples)]
-        repel += [hinge(loss.neg_margin - dist(z[i], z[n])) for n in negatives(y, i, tuples)]
+        attract += [hinge(apart(z[i], z[p]) - loss.pos_margin) for p in positives(y, i, tuples)]
+        repel += [hinge(loss.neg_margin - apart(z[i], z[n])) for n in negatives(y, i, tuples)]
     return mean_nonzero(attract, zero) + mean_nonzero(repel, zero)
 
 
@@ -67,6 +71,8 @@ def multi_similarity(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
             attract = log_1_sum([-loss.alpha * (cos(z[i], z[p]) - loss.base) for p in pos]) / loss.alpha
             repel = log_1_sum([loss.beta * (cos(z[i], z[n]) - loss.base) for n in neg]) / loss.beta
             terms.append(attract + repel)
+    if loss.divisor == "batch":
+        return sum(terms, z.sum() * 0) / len(y)
     return mean(terms, z.sum() * 0)
 
 
@@ -121,11 +127,13 @@ def lifted_weighted(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
 @oracle("npair")
 def npair(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     couples = list(zip(tuples.anchor.tolist(), tuples.positive.tolist(), strict=True))
-    terms = []
+    terms, lengths = [], norms(z)
+    if loss.unit:
+        z = torch.stack([v / length(v) for v in z])
     for a, p in couples:
         others = [q for _, q in couples] if loss.pairing == "class" else range(len(y))
         terms.append(log_1_sum([z[a] @ z[n] - z[a] @ z[p] for n in others if y[n] != y[a]]))
-    return mean(terms, z.sum() * 0) + loss.nu * norms(z)
+    return mean(terms, z.sum() * 0) + loss.nu * lengths
 
 
 @oracle("angular")

@@ -77,14 +77,16 @@ def hard(z: Tensor, y: list[int]) -> set[tuple[int, int, int]]:
     return found
 
 
-def multi_similarity(z: Tensor, y: list[int], epsilon: float) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+def multi_similarity(
+    z: Tensor, y: list[int], epsilon: float, one_sided: bool = False
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     positive, negative = set(), set()
     for a in anchors(y):
         pos, neg = sides(y, a)
         s = {j: float(unit(z[a]) @ unit(z[j])) for j in pos + neg}
         kept_neg = [n for n in neg if s[n] + epsilon > min(s[p] for p in pos)]
         kept_pos = [p for p in pos if s[p] - epsilon < max(s[n] for n in neg)]
-        if kept_pos and kept_neg:
+        if (kept_pos and kept_neg) or one_sided:
             positive |= {(a, p) for p in kept_pos}
             negative |= {(a, n) for n in kept_neg}
     return positive, negative

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
-from nearkin.samplers import Balanced, Random
+from nearkin.samplers import Balanced, Covering, Random
 
 LABELS = np.repeat(np.arange(12), [2, 3, 4, 5, 8, 8, 8, 8, 9, 10, 16, 41])
 
@@ -65,7 +65,7 @@ class TestEverySampler:
     def test_the_length_is_known_before_the_first_batch(self, name):
         sampler = SAMPLERS[name](LABELS, 16, 0)
         passes = len(sampler)
-        assert passes == len(LABELS) // 16 or name == "balanced"
+        assert passes == len(LABELS) // 16 or name == "covering"
         assert len(self.make(name).plan(np.random.default_rng(0))) == passes
 
     def test_a_batch_larger_than_the_data_is_refused(self, name):
@@ -78,25 +78,60 @@ def test_random_sees_no_image_twice_and_leaves_out_less_than_a_batch():
     assert len(seen) == len(set(seen)) > len(LABELS) - 16
 
 
+@pytest.mark.parametrize("form", [Balanced, Covering])
 @settings(max_examples=60, deadline=None)
 @given(sizes=st.lists(st.integers(2, 30), min_size=4, max_size=12), per_class=st.sampled_from([2, 3, 4]),
        seed=st.integers(0, 9))  # fmt: skip
-def test_balanced_keeps_its_guarantees(sizes, per_class, seed):
+def test_balanced_and_covering_keep_their_guarantees(form, sizes, per_class, seed):
     assume(sum(sizes) >= 4 * per_class)                             # a batch is no larger than the data
     labels = np.repeat(np.arange(len(sizes)) * 7, sizes)            # labels need not be 0..C-1
-    sampler = Balanced(labels, 4 * per_class, seed, per_class=per_class)
-    batches = one_pass(sampler)
+    batches = one_pass(form(labels, 4 * per_class, seed, per_class=per_class))
     for batch in batches:
         classes, counts = np.unique(labels[batch], return_counts=True)
         assert len(classes) == 4
         assert (counts == per_class).all()
         for c in classes:
-            rows = batch[labels[batch] == c]
             size = (labels == c).sum()
-            assert len(set(rows)) == min(per_class, size)           # distinct while the class has enough
-    assert set(np.concatenate(batches)) == set(range(len(labels)))
-    groups = [-(-size // per_class) for size in sizes]
-    assert len(batches) == max(-(-sum(groups) // 4), max(groups))
+            times = np.unique(batch[labels[batch] == c], return_counts=True)[1]
+            assert len(times) == min(per_class, size)               # different while the class has enough
+            assert times.max() == -(-per_class // size)             # and repeated as little as can be
+    if form is Covering:
+        assert set(np.concatenate(batches)) == set(range(len(labels)))
+        groups = [-(-size // per_class) for size in sizes]
+        assert len(batches) == max(-(-sum(groups) // 4), max(groups))
+    else:
+        assert len(batches) == len(labels) // (4 * per_class)
+
+
+def test_balanced_draws_the_classes_of_every_batch_at_random():
+    """Whatever their size, at the beginning of a pass as at its end: 4,000 batches of 4 of 12 classes."""
+    first, last = np.zeros(12), np.zeros(12)
+    for seed in range(4000):
+        batches = one_pass(Balanced(LABELS, 16, seed))
+        first[LABELS[batches[0][::4]]] += 1
+        last[LABELS[batches[-1][::4]]] += 1
+    for seen in (first, last):
+        assert seen.sum() == 4 * 4000
+        assert abs(seen - 4000 / 3).max() < 4 * np.sqrt(4000 * 1 / 3 * 2 / 3)
+
+
+def test_balanced_draws_the_images_of_a_class_uniformly():
+    times = np.zeros(len(LABELS))
+    for seed in range(3000):
+        for batch in one_pass(Balanced(LABELS, 16, seed)):
+            times[batch] += 1
+    for c, size in enumerate(np.bincount(LABELS)):
+        if size >= 4:
+            own = times[np.isin(LABELS, c)]
+            assert abs(own - own.mean()).max() < 5 * np.sqrt(own.mean())
+
+
+def test_covering_begins_with_the_largest_classes_and_balanced_does_not():
+    labels = np.repeat(np.arange(60), [40] * 4 + [2] * 56)
+    covering, balanced = (one_pass(form(labels, 8, 0, per_class=2)) for form in (Covering, Balanced))
+    assert all(set(labels[batch]) == {0, 1, 2, 3} for batch in covering[:19])
+    assert not any(set(labels[batch]) == {0, 1, 2, 3} for batch in balanced)
+    assert len(covering) >= len(balanced) == len(labels) // 8
 
 
 @pytest.mark.parametrize(
@@ -107,6 +142,7 @@ def test_balanced_keeps_its_guarantees(sizes, per_class, seed):
         (np.array([0, 0, 1, 1, 2]), 4, 2, "have one image, balanced batches need two"),
     ],
 )
-def test_balanced_refuses_what_it_cannot_do(labels, batch, per_class, said):
+@pytest.mark.parametrize("form", [Balanced, Covering])
+def test_balanced_and_covering_refuse_what_they_cannot_do(form, labels, batch, per_class, said):
     with pytest.raises(NearkinError, match=said):
-        Balanced(labels, batch, 0, per_class=per_class)
+        form(labels, batch, 0, per_class=per_class)

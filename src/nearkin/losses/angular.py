@@ -70,5 +70,5 @@ class Angular(Loss):
         terms = log1p_exp(repel - 2 * (1 + tan2) * (e_a * e_p).sum(1))                          # (T,)
         value = self.lam * terms.sum() / max(1, len(terms))
         if self.npair:
-            value = value + self.npair * npair(pairs, couples)
+            value = value + self.npair * npair(pairs.z, pairs.reference_z, pairs.negative, couples)
         return value + self.nu * mean_norm(pairs.z) if self.nu else value

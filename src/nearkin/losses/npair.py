@@ -20,15 +20,17 @@ class NPair(Loss):
 
         ℓ_a = log(1 + Σ_n exp(z_a·z_n - z_a·z_p)),   L = mean_a ℓ_a + ν·mean_i ‖z_i‖
 
-    z are raw vectors, p is a sample of the anchor's class, n runs over the samples of other classes. The mean is over
-    the anchors that have a positive and a negative. Every call draws new positives, from its generator.
+    z are raw vectors, or unit vectors with unit=True; p is a sample of the anchor's class, n runs over the samples of
+    other classes. The mean is over the anchors that have a positive and a negative. Every call draws new positives,
+    from its generator.
 
     Source: Sohn 2016 (NeurIPS); pairing="anchor" and ν = 0.005 as in Roth et al. 2020 (eq. 4; the code has the plain
-    norm), pairing="class" as in Sohn.
+    norm), pairing="class" as in Sohn, unit=True as in Psomas 2020 (eq. 2.22).
 
     Parameters:
         pairing: "anchor" takes every anchor with all its negatives; "class" takes Sohn's one random pair per class,
             with the other pairs' positives as negatives, and cannot be used with a memory.
+        unit: compare unit vectors; their products lie between -1 and 1, so that the loss can fall a little way only.
         nu: ν, weight of the mean norm of the raw embeddings; at least 0.
 
     Shapes: embeddings (B, D), labels (B,); the value is a scalar. Positives drawn by the caller are `Couples` of (T,).
@@ -41,11 +43,12 @@ class NPair(Loss):
     paper = "Sohn 2016"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
 
-    def __init__(self, *, pairing: Literal["anchor", "class"] = "anchor", nu: float = 0.005):
+    def __init__(self, *, pairing: Literal["anchor", "class"] = "anchor", unit: bool = False, nu: float = 0.005):
         super().__init__()
         one_of("anchor", "class", pairing=pairing)
         at_least(0, nu=nu)
         self.pairing = pairing
+        self.unit = unit
         self.nu = nu
         self.needs_square = pairing == "class"      # its pairs are drawn from the batch
 
@@ -61,7 +64,11 @@ class NPair(Loss):
         """The scalar value, given the couples (T,) that `draw` made."""
         if couples is None:
             raise NearkinError("NPair.compute needs couples: call the loss, not compute")
-        value = npair(pairs, couples) if self.pairing == "anchor" else one_per_class(pairs, couples)
+        z, references = (pairs.e, pairs.reference_e) if self.unit else (pairs.z, pairs.reference_z)
+        if self.pairing == "anchor":
+            value = npair(z, references, pairs.negative, couples)
+        else:
+            value = one_per_class(z, couples) if len(couples.anchor) else pairs.zero()
         return value + self.nu * mean_norm(pairs.z) if self.nu else value
 
 
@@ -86,19 +93,18 @@ def draw_pair_per_class(labels: Tensor, generator: Generator | None) -> Couples:
     return Couples(order[anchor], order[anchor + 1])
 
 
-def npair(pairs: Pairs, couples: Couples) -> Tensor:
-    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over the couples (T,), n over all negatives of a; a scalar."""
-    z_a, z_p = pairs.z[couples.anchor], pairs.reference_z[couples.positive]                     # (T, D)
-    repel = masked_lse(matmul(z_a, pairs.reference_z.T), pairs.negative[couples.anchor], 1)     # (T,)
+def npair(z: Tensor, references: Tensor, negative: Tensor, couples: Couples) -> Tensor:
+    """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over the couples (T,), n over all negatives of a, the mask (B, M); a
+    scalar."""
+    z_a, z_p = z[couples.anchor], references[couples.positive]                                  # (T, D)
+    repel = masked_lse(matmul(z_a, references.T), negative[couples.anchor], 1)                  # (T,)
     return log1p_exp(repel - (z_a * z_p).sum(1)).sum() / max(1, len(z_a))
 
 
-def one_per_class(pairs: Pairs, couples: Couples) -> Tensor:
-    """The same with only the other couples' positives as negatives; a scalar, 0 if there are no couples.
+def one_per_class(z: Tensor, couples: Couples) -> Tensor:
+    """The same with only the other couples' positives as negatives; a scalar.
 
     This is cross-entropy over a (T, T) matrix with the diagonal as target.
     """
-    if not len(couples.anchor):
-        return pairs.zero()
-    logits = matmul(pairs.z[couples.anchor], pairs.z[couples.positive].T)                       # (T, T)
+    logits = matmul(z[couples.anchor], z[couples.positive].T)                                   # (T, T)
     return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device))

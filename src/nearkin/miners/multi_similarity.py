@@ -17,12 +17,14 @@ class MultiSimilarity(Miner):
         positive p of anchor i:  s_ip - ε < max_{n∈N_i} s_in
 
     s are cosine similarities, P_i and N_i the positives and negatives of i. Both tests read the unfiltered sets. An
-    anchor left without positives or without negatives is dropped whole.
+    anchor left without positives or without negatives is dropped whole, unless one_sided=True.
 
-    Source: Wang et al. 2019 (CVPR); ε = 0.1.
+    Source: Wang et al. 2019 (CVPR); ε = 0.1; one_sided=True as in pytorch-metric-learning, which Psomas 2020 and
+    Musgrave et al. 2020 ran.
 
     Parameters:
         epsilon: ε, a tolerance in similarity: the larger, the more pairs are kept; at least -2.
+        one_sided: keep what is left of an anchor also if it has only positives left, or only negatives.
 
     Shapes: embeddings (B, D), labels (B,); it gives `PairMasks`: two boolean masks positive and negative, each (B, B).
 
@@ -34,9 +36,10 @@ class MultiSimilarity(Miner):
     gives = PairMasks
     paper = "Wang et al. 2019"
 
-    def __init__(self, *, epsilon: float = 0.1):
+    def __init__(self, *, epsilon: float = 0.1, one_sided: bool = False):
         at_least(-2, epsilon=epsilon)
         self.epsilon = epsilon
+        self.one_sided = one_sided
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> PairMasks:
         """The masks (B, M) of the kept pairs; the generator is not used."""
@@ -44,5 +47,7 @@ class MultiSimilarity(Miner):
         nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
         positive = pairs.positive & (pairs.s - self.epsilon < nearest)                          # (B, M)
         negative = pairs.negative & (pairs.s + self.epsilon > furthest)                         # (B, M)
+        if self.one_sided:
+            return PairMasks(positive, negative)
         whole = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)                   # (B, 1)
         return PairMasks(positive & whole, negative & whole)

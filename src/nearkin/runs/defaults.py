@@ -91,7 +91,7 @@ def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
     per_class = hyperparameters(resolved.sampler.cls).get("per_class")
     if per_class is not None:
         k = resolved.sampler.params.get("per_class", per_class.default)
-        distinct = k * len(np.unique(labels)) if resolved.sampler.name == "balanced" else batch
+        distinct = k * len(np.unique(labels)) if resolved.sampler.name in ("balanced", "covering") else batch
         batch = min(batch, distinct) // k * k
     return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})
 

@@ -3,6 +3,7 @@
 from nearkin.samplers.balanced import Balanced
 from nearkin.samplers.bank import BankSampler
 from nearkin.samplers.base import BatchSampler
+from nearkin.samplers.covering import Covering
 from nearkin.samplers.ddm import DDM
 from nearkin.samplers.frd import FRD
 from nearkin.samplers.gc import GC
@@ -11,5 +12,6 @@ from nearkin.samplers.random import Random
 from nearkin.samplers.spc import SPC, SPCR
 
 __all__ = [
-    "DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "HardNeighbours", "Random",
+    "DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "Covering", "HardNeighbours",
+    "Random",
 ]  # fmt: skip

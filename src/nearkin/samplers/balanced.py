@@ -2,27 +2,24 @@
 
 import numpy as np
 
-from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
 from nearkin.samplers.base import BatchSampler
-from nearkin.samplers.classes import check_per_class
+from nearkin.samplers.classes import Classes, check_classes, draw_different
 
 
-@SAMPLERS.register("balanced")
+@SAMPLERS.register("balanced", version=2)
 class Balanced(BatchSampler):
-    """Balanced batches: different classes, equally many different images of each; a pass shows every image.
+    """Balanced batches: random different classes, equally many different images of each.
 
-    A batch has P = B/K classes with K images each. Guarantees, of each pass:
+        P = B/K classes, every set of P equally likely; then K images of each, every set of K equally likely
 
-    - every batch has P different classes and K images of each;
-    - every image is seen at least once;
-    - the K images of a class are different when the class has K or more; a shorter class repeats as few as it can;
-      a class of one image is refused if K > 1, because it has no positive pair;
-    - a class whose size is no multiple of K fills its last group with images of its own seen before.
+    Guarantees: ⌊N/B⌋ batches per pass; each has P different classes and K images of each; the K images are different
+    when the class has K or more; a shorter class repeats as few as it can; a class of one image is refused if K > 1,
+    because it has no positive pair. Batches are drawn independently of each other, so a pass need not show every
+    image: `Covering` does. Classes are equally frequent, however many images they have.
 
-    Each class is cut into groups of K. A batch takes one group from each of the P classes with most groups left (ties
-    at random); when fewer than P classes have any left, classes that are done lend a fresh group. The pass therefore
-    has max(⌈groups/P⌉, groups of the largest class) batches.
+    Source: the batches of Psomas 2020 (K = 5) and of Lim et al. 2022 (8 x 4). Their codes draw the images of a class
+    with replacement, pytorch-metric-learning's M-per-class does as here. Version 1 is now `covering`.
 
     Parameters:
         labels: the class of each training image, (N,); any integers.
@@ -37,49 +34,17 @@ class Balanced(BatchSampler):
         rows = sampler.next()
     """
 
+    paper = "Psomas 2020"
+
     def __init__(self, labels: np.ndarray, batch: int, seed: int, *, per_class: int = 4):
         super().__init__(labels, batch, seed)
         self.per_class = per_class
-        self.members = {c: np.flatnonzero(self.labels == c) for c in np.unique(self.labels)}
-        check_per_class(batch, per_class)
-        if batch // per_class > len(self.members):
-            raise NearkinError(
-                f"train.batch={batch} with sampler.per_class={per_class} needs {batch // per_class} classes, "
-                f"training has {len(self.members)}; the largest batch is {per_class * len(self.members)}"
-            )
-        lone = [c for c, rows in self.members.items() if len(rows) < 2]
-        if lone and per_class > 1:
-            raise NearkinError(
-                f"{len(lone)} training classes (label {lone[0]}, ...) have one image, balanced batches need two: "
-                f"remove them, or take sampler=random"
-            )
+        self.classes = Classes(self.labels)
+        check_classes(self.classes, batch, per_class)
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The batches of one pass: positions in the training data, each (B,), K of one class after another."""
-        classes = list(self.members)
-        groups = {c: self._groups(c, rng) for c in classes}
-        left = np.array([len(groups[c]) for c in classes])
-        batches = []
-        while left.any():
-            # most groups left first; a random fraction breaks ties and picks the lenders among the finished
-            chosen = np.argsort(-(left + rng.random(len(left))))[: self.batch // self.per_class]
-            rows = [groups[classes[i]].pop() if left[i] else self._lend(classes[i], rng) for i in chosen]
-            left[chosen] = np.maximum(left[chosen] - 1, 0)
-            batches.append(np.concatenate(rows))
-        return batches
-
-    def _groups(self, c: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """All images of a class, shuffled, in groups of K."""
-        rows = rng.permutation(self.members[c])
-        cuts = [rows[i : i + self.per_class] for i in range(0, len(rows), self.per_class)]
-        missing = self.per_class - len(cuts[-1])
-        if missing:
-            others = np.setdiff1d(self.members[c], cuts[-1])
-            pool = rng.permutation(others)
-            while len(pool) < missing:  # a class shorter than K repeats itself
-                pool = np.concatenate([pool, rng.permutation(self.members[c])])
-            cuts[-1] = np.concatenate([cuts[-1], pool[:missing]])
-        return cuts
-
-    def _lend(self, c: int, rng: np.random.Generator) -> np.ndarray:
-        return self._groups(c, rng)[0]
+        """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), K of one class after another."""
+        batches = len(self.labels) // self.batch
+        classes = draw_different(rng, np.full(batches, len(self.classes)), self.batch // self.per_class)
+        rows = self.classes.draw_different(rng, classes.ravel(), self.per_class)        # (batches·P, K)
+        return list(rows.reshape(batches, self.batch))
