@@ -126,7 +126,7 @@ class TestExplain:
         assert entry.source.startswith("Wang et al. 2019")
         assert entry.about.startswith("α, how strongly")
         assert "above 0" in " ".join(said("multi_similarity.alpha").split())
-        assert one("contrastive.form").choices == ("distance", "similarity")
+        assert one("contrastive.form").choices == ("distance", "cosine", "similarity")
         assert one("data.classes").of == "glyphs"
 
     def test_a_class_is_shown_with_its_docstring(self):

@@ -110,7 +110,7 @@ class TestDefaultsThatChange:
 
     def test_the_resolved_spec_holds_everything(self):
         whole = resolve(make_spec({"loss": "multi_similarity"})).whole()
-        assert whole["loss"] == {"name": "multi_similarity", "alpha": 2.0, "beta": 40.0, "base": 0.5}
+        assert whole["loss"] == {"name": "multi_similarity", "alpha": 2.0, "beta": 40.0, "base": 0.5, "divisor": "kept"}
         assert whole["miner"] is None
         assert whole["train"]["clip"] is None
 
