@@ -31,7 +31,7 @@ def test_a_ready_spec_has_the_published_settings(name):
         train.weight_decay, train.optimiser, train.step, model.freeze_bn,
     )  # fmt: skip
     assert settings == PUBLISHED[name]
-    assert (train.batch, train.warmup, train.schedule, train.gamma) == (32, 1, "step", 0.5)
+    assert (train.batch, train.warmup, train.warmup_counts, train.schedule, train.gamma) == (32, 1, False, "step", 0.5)
     assert (model.dim, model.pool, model.norm) == (512, "both", "layer")
     assert (spec.sampler.name, spec.loss.name) == ("random", "hist")
     assert name == f"{spec.data.name}_{model.backbone}"

@@ -56,7 +56,7 @@ def test_output_lies_inside_the_masks(name, data):
         assert pairs.negative[found.anchor, found.negative].all()
 
 
-@pytest.mark.parametrize("name", ["semihard", "softhard", "hard", "distance_weighted"])
+@pytest.mark.parametrize("name", ["semihard", "softhard", "hard", "hard_floor", "distance_weighted"])
 def test_one_triplet_an_anchor_that_has_both_sides(name):
     z, y = reference_batch()
     assert make(name)(z, y).anchor.tolist() == [0, 1, 2, 3, 4, 5, 6]        # class 3 has one sample
@@ -82,6 +82,8 @@ ALLOWED = {
     "semihard": (lambda: make("semihard"), lambda z, y: oracles.semihard(z, y, 0.2)),
     "semihard, hardest": (lambda: make("semihard", hardest=True), oracles.semihard_hardest),
     "softhard": (lambda: make("softhard"), oracles.softhard),
+    "hard_floor": (lambda: make("hard_floor"), lambda z, y: oracles.hard_floor(z, y, 0.5)),
+    "hard_floor, high": (lambda: make("hard_floor", floor=1.6), lambda z, y: oracles.hard_floor(z, y, 1.6)),
     "distance_weighted": (lambda: make("distance_weighted"), oracles.all_triplets),
     "random": (lambda: make("random"), oracles.all_triplets),
 }

@@ -68,6 +68,16 @@ def softhard(z: Tensor, y: list[int]) -> set[tuple[int, int, int]]:
     return allowed
 
 
+def hard_floor(z: Tensor, y: list[int], floor: float) -> set[tuple[int, int, int]]:
+    allowed = set()
+    for a in anchors(y):
+        pos, neg = sides(y, a)
+        lowest = min(floor, max(distance(z, a, p) for p in pos))
+        near = [n for n in neg if distance(z, a, n) <= lowest] or [min(neg, key=lambda j: distance(z, a, j))]
+        allowed |= {(a, p, n) for p in pos for n in near}
+    return allowed
+
+
 def hard(z: Tensor, y: list[int]) -> set[tuple[int, int, int]]:
     found = set()
     for a in anchors(y):

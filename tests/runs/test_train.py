@@ -84,7 +84,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("method", [
     {"loss": "proxy_anchor"},
     {"loss": "triplet", "miner": "random"},
-    {"loss": "hist", "train.warmup": 1},
+    {"loss": "hist", "train.warmup": 1, "train.warmup_counts": False},
     {"loss": "multi_similarity", "miner": "multi_similarity", "train.schedule": "cosine"},
 ], ids=lambda words: words["loss"])  # fmt: skip
 def test_stopped_at_any_step_equals_never_stopped(tiny, tmp_path, method, monkeypatch):

@@ -128,12 +128,13 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
             console.print(text, highlight=False, soft_wrap=True)
 
     with bar("training", console=console, hide=quiet) as advance:
-        drawn = 0.0
+        drawn, total = 0.0, 0
         every = 0.1 if console.is_terminal else 0.0                 # lines keep their own time
 
         def watch(entry: dict[str, Any]) -> None:
-            nonlocal drawn
+            nonlocal drawn, total
             if "plan" in entry:
+                total = entry["plan"]["steps"]
                 for line in plan_lines(entry["plan"]):
                     say(line)
                 if isinstance(advance, Lines):
@@ -141,14 +142,16 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
             elif "resumed" in entry:
                 say(f"resumed at epoch {entry['resumed']['epoch']}, step {entry['resumed']['step']}")
             elif "epoch_end" in entry:
+                epoch, epochs = entry["epoch_end"], entry["epochs"]
                 scores = " ".join(f"{m} {tables.percent(v)}" for m, v in entry.get("validation", {}).items())
-                say(f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  validation {scores}" if scores
-                    else f"epoch {entry['epoch_end']:>3}/{entry['epochs']}  no validation")  # fmt: skip
+                if epoch > 0:
+                    say(f"epoch {epoch:>3}/{epochs}  {f'validation {scores}' if scores else 'no validation'}")
+                else:
+                    say("warm-up" + (f", {-epoch} epochs of it left" if epoch else ""))
                 if "warning" in entry:
                     say(f"[yellow]warning:[/] {entry['warning']}")
             elif "step" in entry and time.monotonic() - drawn > every:
                 drawn = time.monotonic()
-                total = entry["steps_per_epoch"] * entry["epochs"]
                 active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
                 place = "" if console.is_terminal else f"epoch {entry['epoch']}/{entry['epochs']}, "
                 speed = f"{entry['images_per_s']:.0f} images/s"
@@ -162,9 +165,9 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     lines = [f"data: {plan['split']}; decoded images and features are kept in {cache_dir()}"]
     if plan["epochs"] == 0:
         return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
-    steps = plan["epochs"] * plan["steps_per_epoch"]
-    lines.append(f"plan: {plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {steps:,} steps in all, batches "
-                 f"of {plan['batch']}; stored in {plan['path']}")  # fmt: skip
+    warmup = f"{plan['warmup']} of warm-up and " if plan["warmup"] else ""
+    lines.append(f"plan: {warmup}{plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {plan['steps']:,} steps "
+                 f"in all, batches of {plan['batch']}; stored in {plan['path']}")  # fmt: skip
     if plan.get("again"):
         lines.append("this run was begun before, but nothing was saved yet: it starts anew")
     return lines

@@ -220,6 +220,12 @@ class TrainSpec(Frozen):
         about="For how many of the epochs, at the beginning, only new parameters train: head, proxies, and a backbone "
         "from random weights. A backbone with given weights waits.",
     )
+    warmup_counts: bool = born(
+        True,
+        about="Do the warm-up epochs count among train.epochs? With false they come before the first epoch: the "
+        "schedule stands still, and nothing is validated until they are over.",
+        source="They count in ProxyAnchor's code; in HIST's (Lim et al. 2022) they come before.",
+    )
     clip: float | None = born(
         None,
         gt=0,
@@ -248,7 +254,8 @@ class TrainSpec(Frozen):
         ge=1,
         about="Training stops early when this many epochs have passed since the best validation result; null: it never "
         "does. The best epoch is chosen either way, so patience only saves time. At least train.eval_every; a "
-        "protocol without validation images does not read it.",
+        "protocol without validation images does not read it. A rule that stops when more than p epochs have passed, "
+        "as that of Musgrave et al. 2020, is p + 1 here.",
     )
     select: str = born(
         "map_at_r",

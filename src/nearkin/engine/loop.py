@@ -61,7 +61,7 @@ class Keeper(Protocol):
 class Reached:
     """What the loop has done so far: all of it goes into the checkpoint."""
 
-    epoch: int = 0                  # epochs finished
+    epoch: int = 0                  # epochs finished; below 0 in a warm-up that does not count
     step: int = 0                   # steps finished, over all epochs
     best: float = -math.inf         # best validation result; with a minus where low is better
     best_epoch: int = 0
@@ -208,7 +208,8 @@ def fit(
         return Reached()
     optimiser = make_optimiser(spec, model, objective)
     network = model if model.cut == "none" else model.back          # behind a cut the source gives features
-    done = Reached()
+    ahead_of_count = 0 if spec.warmup_counts else spec.warmup       # epochs that come before the first
+    done = Reached(epoch=-ahead_of_count)
     sampler_state = sampler.state_dict()
     log_size = 0
     if (state := here.share(lambda: run.load("checkpoint.pt"))) is not None:
@@ -276,15 +277,16 @@ def fit(
                     break
                 if not model.training:                              # validation has left it so
                     model.train()
-                warm = epoch < spec.warmup
+                warm = epoch + ahead_of_count < spec.warmup
+                end = (epoch + ahead_of_count + 1) * per_epoch      # steps finished when the epoch is
                 for group in optimiser.param_groups:
                     for p in group["params"]:
                         p.requires_grad_(group["new"] or not warm)
-                while done.step < (epoch + 1) * per_epoch:          # a resumed epoch goes on in its middle
+                while done.step < end:                              # a resumed epoch goes on in its middle
                     whole = False
                     began = time.perf_counter()
                     batch = next(batches)
-                    factor = schedule(spec, done.step / per_epoch, epochs)
+                    factor = schedule(spec, max(0, done.step - ahead_of_count * per_epoch) / per_epoch, epochs)
                     for group in optimiser.param_groups:
                         group["lr"] = group["base_lr"] * factor
                     generator.manual_seed(seed_of(spec.seed, done.step, 2))
@@ -316,7 +318,7 @@ def fit(
                     if memory is not None:
                         memory.add(z, y, done.step)
                     sampler_state = batch.sampler_state
-                    if done.step == (epoch + 1) * per_epoch:
+                    if done.step == end:
                         done.spread = mean_cosine_distance(z)
                     active = objective.active
                     entry: dict[str, Any] = {
@@ -343,7 +345,9 @@ def fit(
                         f"lower train.lr, take another miner, or a larger batch"
                     )
                 last = epoch + 1 == epochs
-                if validate is None:
+                if epoch < 0:                                       # a warm-up that does not count cannot be chosen
+                    pass
+                elif validate is None:
                     if last:
                         save_model(epoch + 1)
                     done.best_epoch = epoch + 1
@@ -354,8 +358,9 @@ def fit(
                     if score > done.best or not done.validation:
                         save_model(epoch + 1)
                         done.best, done.best_epoch, done.validation = score, epoch + 1, entry["validation"]
-                with stops.quiet():
-                    after_epoch(epoch + 1)
+                if epoch >= 0:
+                    with stops.quiet():
+                        after_epoch(epoch + 1)
                 done.epoch = epoch + 1
                 log.write(**entry)
                 log.flush()

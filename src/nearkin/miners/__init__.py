@@ -12,14 +12,14 @@ from nearkin.miners.all import All
 from nearkin.miners.base import Miner, explain_modules
 from nearkin.miners.distance_weighted import DistanceWeighted
 from nearkin.miners.foreign import ForeignMiner, as_indices
-from nearkin.miners.hard import Hard, Softhard
+from nearkin.miners.hard import Hard, HardFloor, Softhard
 from nearkin.miners.multi_similarity import MultiSimilarity
 from nearkin.miners.random import Random
 from nearkin.miners.semihard import Semihard
 
 __all__ = [
-    "All", "DistanceWeighted", "ForeignMiner", "Hard", "Miner", "MultiSimilarity", "Random", "Semihard", "Softhard",
-    "as_indices",
+    "All", "DistanceWeighted", "ForeignMiner", "Hard", "HardFloor", "Miner", "MultiSimilarity", "Random", "Semihard",
+    "Softhard", "as_indices",
 ]  # fmt: skip
 
 explain_modules(__name__)                   # nearkin.miners.random(...) names Random

@@ -3,6 +3,7 @@
 import torch
 from torch import Generator
 
+from nearkin.config.bounds import between
 from nearkin.miners.base import Miner
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
@@ -34,6 +35,44 @@ class Hard(Miner):
         positive = pairs.s.masked_fill(~pairs.positive, torch.inf).argmin(1)
         negative = pairs.s.masked_fill(~pairs.negative, -torch.inf).argmax(1)
         return Triplets(anchor, positive[anchor], negative[anchor])
+
+
+@MINERS.register("hard_floor")
+class HardFloor(Miner):
+    """A random positive and the nearest negative, where distances below a floor count as the floor.
+
+        p uniform,   n = argmin_n max(d_an, f_a),   f_a = min(floor, max_p d_ap)
+
+    Negatives nearer than f_a are all as near as each other: one of them is drawn, so that the hardest, which are often
+    wrong labels or near copies, do not always win. There is one triplet per anchor that has a positive and a negative.
+
+    Source: the hard selector of Zheng et al. 2021, public code, which takes the first of equally near negatives; that
+    max_p is over the positives of the anchor is our reading.
+
+    Parameters:
+        floor: the distance below which negatives count as equally near; between 0 and 2.
+
+    Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B.
+
+    Example:
+        tuples = nearkin.miners.HardFloor(floor=0.5)(embeddings, labels)
+        value = nearkin.losses.Triplet()(embeddings, labels, tuples)
+    """
+
+    gives = Triplets
+    paper = "Zheng et al. 2021"
+
+    def __init__(self, *, floor: float = 0.5):
+        between(0, 2, floor=floor)
+        self.floor = floor
+
+    def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
+        """One triplet per anchor that has a positive and a negative, drawn with the generator."""
+        furthest = pairs.d.masked_fill(~pairs.positive, 0).amax(1, keepdim=True)                # (B, 1)
+        raised = pairs.d.maximum(furthest.clamp_max(self.floor)).masked_fill(~pairs.negative, torch.inf)    # (B, M)
+        nearest = pairs.negative & (raised == raised.amin(1, keepdim=True))                     # (B, M)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        return Triplets(anchor, draw_one(pairs.positive, generator)[anchor], draw_one(nearest, generator)[anchor])
 
 
 @MINERS.register("softhard")

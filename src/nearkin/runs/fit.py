@@ -176,8 +176,11 @@ def _loop(
     if sampler.needs_bank and not here.share(lambda: run.begun):
         sampler.reserve(model.dim)
         sampler.fill(embed(model, source, split.train, device, title="Filling the sampler's bank"))
+    per_epoch = spec.train.batches_per_epoch or len(sampler)
+    warmup = 0 if spec.train.warmup_counts else spec.train.warmup
     plan = {"split": prepared.about["split"], "epochs": spec.train.epochs, "batch": spec.train.batch, "again": again,
-            "steps_per_epoch": spec.train.batches_per_epoch or len(sampler), "path": str(run.path)}  # fmt: skip
+            "steps_per_epoch": per_epoch, "warmup": warmup, "steps": (warmup + (spec.train.epochs or 0)) * per_epoch,
+            "path": str(run.path)}  # fmt: skip
     watch({"plan": plan})
     return fit(
         run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
