@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nearkin.config.bounds import room_for
 from nearkin.errors import NearkinError
+from nearkin.numerics import double
 from nearkin.pairs import Pairs
 
 
@@ -97,10 +98,10 @@ class Memory:
         """
         if not len(self):
             return {"rows": 0}
-        count = self.labels[: len(self)].unique(return_counts=True)[1].double()
+        count = double(self.labels[: len(self)].unique(return_counts=True)[1])
         share = count / count.sum()
         effective = float((-(share * share.log()).sum()).exp())
-        age = step - float(self.step[: len(self)].double().mean())
+        age = step - float(double(self.step[: len(self)]).mean())
         return {"rows": len(self), "classes": len(count), "balance": round(effective / len(count), 4),
                 "age": round(age, 1)}  # fmt: skip
 

@@ -8,8 +8,36 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.autograd.function import once_differentiable
+
+WITHOUT_FLOAT64 = {"mps"}           # devices that have no float64
+
+
+def double(x: Tensor) -> Tensor:
+    """x in float64: where it lies, or on the CPU if its device has no float64."""
+    return x.cpu().double() if x.device.type in WITHOUT_FLOAT64 else x.double()
+
+
+def home_of_chance(device: torch.device) -> torch.device:
+    """Where random numbers for a device are drawn: on CUDA there, for all others on the CPU (Apple's GPU cannot draw
+    all kinds)."""
+    return device if device.type == "cuda" else torch.device("cpu")
+
+
+def drawn(
+    draw: Callable[..., Tensor], *size: Any, generator: Generator | None, device: torch.device, **kind: Any
+) -> Tensor:
+    """Random numbers on `device`: what draw(*size, **kind) gives, as torch.rand, torch.randint or torch.randperm do.
+
+    They are drawn where the generator is and then moved, because torch refuses a generator of another device. Without
+    one they come from torch's global generator. float64 becomes float32 on a device that has no float64.
+    """
+    home = home_of_chance(device) if generator is None else generator.device
+    numbers = draw(*size, generator=generator, device=home, **kind)
+    if numbers.dtype == torch.float64 and device.type in WITHOUT_FLOAT64:
+        numbers = numbers.float()
+    return numbers.to(device)
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:

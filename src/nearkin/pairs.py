@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
-from nearkin.numerics import at_least_float32, cosines, matmul, replace_small, rounding, sqrt0, unit
+from nearkin.numerics import at_least_float32, cosines, drawn, matmul, replace_small, rounding, sqrt0, unit
 
 
 @dataclass
@@ -326,15 +326,15 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
         rows: (T,), the rows to draw for, possibly repeated; None: every row once.
     """
     count = mask.sum(1)                                             # (B,)
-    first = count.cumsum(0) - count                                 # (B,) where a row begins in the list of all columns
+    before = count.cumsum(0) - count                                # (B,) Trues in the rows above
     if rows is not None:
-        count, first = count[rows], first[rows]
-    columns = mask.nonzero()[:, 1]
-    if not len(columns):
+        count, before = count[rows], before[rows]
+    if mask.device.type == "cpu" and not count.any():               # nothing to draw from; a device would have to wait
         return torch.zeros_like(count)
-    chance = torch.rand(len(count), generator=generator, device=mask.device, dtype=torch.float64)
-    place = first + (chance * count).long()
-    return columns[place.clamp_max(len(columns) - 1)].masked_fill(count == 0, 0)
+    chance = drawn(torch.rand, len(count), generator=generator, device=mask.device, dtype=torch.float64)
+    nth = (chance * count).long().minimum(count - 1) + before + 1   # (T,) which True of the whole mask
+    place = torch.searchsorted(mask.flatten().cumsum(0), nth)       # a list of the Trues would wait for the device
+    return (place % max(1, mask.shape[1])).masked_fill_(count == 0, 0)
 
 
 # -- what a caller hands over -------------------------------------------------------------------------------

@@ -75,6 +75,11 @@ class Lines:
         self.console.print(", ".join([*words, note] if note else words), highlight=False, markup=False, soft_wrap=True)
 
 
+def note(line: str) -> None:
+    """One line on stderr, for what was decided without asking."""
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def duration(seconds: float) -> str:
     """4 s, 3 min, 2.5 h."""
     if seconds < 90:

@@ -35,7 +35,7 @@ def cache_dir() -> Path:
 class Kept:
     """One entry of the cache."""
 
-    kind: str           # decoded, features, glyphs, hashes
+    kind: str           # decoded, packed, sizes, features, glyphs, hashes
     path: Path
     size: int           # bytes
     used: float         # when it was last read, seconds since 1970
@@ -77,18 +77,34 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         sweep(path.parent, path.name)
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.{_here()}-{os.getpid()}.", dir=path.parent))
         yield scratch
-        try:
-            os.replace(scratch / path.name, path)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        if path.is_relative_to(cache_dir()):
-            _make_room(path)
+        settle(scratch / path.name, path)
     except OSError as error:
         raise _explained(error, path, needs) from error
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def settle(made: Path, path: Path) -> None:
+    """Move what was made to its place, in one step, and keep the cache within its limit. A folder that another process
+    has put there in the meantime stays."""
+    try:
+        os.replace(made, path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    if path.is_relative_to(cache_dir()):
+        _make_room(path)
+
+
+@contextmanager
+def explained(path: Path, needs: Callable[[], int] | None = None) -> Iterator[None]:
+    """Say in words what goes wrong when `path` is written: a full disk, a folder that may not be written. `needs` as in
+    `atomic`."""
+    try:
+        yield
+    except OSError as error:
+        raise _explained(error, path, needs) from error
 
 
 def check_writable(path: Path) -> None:

@@ -105,6 +105,10 @@ dataset=cub root=EMPTY
 dataset=cars196 root=EMPTY
 dataset=sop root=EMPTY
 dataset=inshop root=EMPTY
+dataset=imagenet root=EMPTY
+data.keep=64
+data.cache=packed
+data.cache=zip
 dataset=folder
 dataset=folder root=EMPTY
 dataset=folder root=FILE

@@ -121,8 +121,8 @@ class TestWaiting:
             nearkin.train(tiny, runs=tmp_path, watch=watch)
         said = out.getvalue()
         assert said.startswith("data: train 100 images of 10 classes")
-        assert "plan: 2 epochs of 8 steps, 16 steps in all, batches of 16; stored in" in said
-        assert "training: 3 of 16" in said
+        assert "plan: 2 epochs of 6 steps, 12 steps in all, batches of 16; stored in" in said
+        assert "training: 3 of 12" in said
         assert "images/s" in said
         assert "epoch   2/2  validation recall@1" in said
 

@@ -199,9 +199,11 @@ class TestStudiesPage:
         study = read_study(tmp_path / "example.yaml", {"data.classes": 40})
         assert study.axes == ("method", "dim")
         places = list(dict.fromkeys(cell.labels for cell in study.cells))
-        assert len(places) == 8
-        assert [place for place in places if "untrained" in place] == [("untrained", "32"), ("untrained", "64")]
-        assert len(study.cells) == 8 * 2
+        assert len(places) == 9
+        assert [place for place in places if "untrained" in place[0]] == [
+            ("pooled (untrained)", "any"), ("random_head (untrained)", "32"), ("random_head (untrained)", "64")
+        ]  # fmt: skip
+        assert len(study.cells) == 9 * 2
         trained = [cell for cell in study.cells if cell.spec.train.epochs]
         margins = {cell.labels[0]: cell.spec.loss.params.get("margin") for cell in trained}
         assert margins == {"random triplets": 0.1, "semihard triplets": 0.1, "contrastive": None}

@@ -2,6 +2,7 @@ import errno
 import io
 import multiprocessing
 import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from PIL import Image
 
 from nearkin.data import Table, cache, cache_dir, data_hash, decoded, hashing, load_table
 from nearkin.data.images import read_image
+from nearkin.data.transforms import shorter_side
 from nearkin.errors import NearkinError
 
 
@@ -80,6 +82,40 @@ def test_a_file_is_read_once_until_it_changes(table, monkeypatch):
     os.utime(changed, ns=(1, 1))
     assert data_hash(table) != first
     assert read == [str(changed)]
+
+
+@pytest.mark.parametrize("saved", [2, 100])
+def test_after_ctrl_c_no_file_is_hashed_twice(table, cache_folder, monkeypatch, saved):
+    first = data_hash(table)
+    shutil.rmtree(cache_folder)
+    content, read = hashing._content, []
+
+    def some(path):
+        if len(read) == 4:
+            raise KeyboardInterrupt
+        read.append(path)
+        return content(path)
+
+    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
+    monkeypatch.setattr(hashing, "_content", some)
+    monkeypatch.setattr(hashing, "SAVED", saved)
+    with pytest.raises(KeyboardInterrupt):
+        data_hash(table)
+    again = []
+    monkeypatch.setattr(hashing, "_content", lambda path: again.append(path) or content(path))
+    assert data_hash(table) == first
+    assert len(again) == 2
+    assert not {*again} & {*read}
+
+
+def test_the_name_of_a_file_below_the_root():
+    """Against the slow way of pathlib, for roots of all kinds."""
+    table = Table(np.zeros(1, np.int64), ("a",), paths=(Path("x"),))
+    for root in (None, Path("."), Path("/"), Path("/a"), Path("/a/b"), Path("a"), Path("../a"), Path("/a.b/")):
+        for path in map(Path, ("/a/b/c.jpg", "/ab/c.jpg", "a/c.jpg", "c.jpg", "../a/c.jpg", "/a.b/ä ö.jpg", "/a/b")):
+            inside = root is not None and path.is_relative_to(root)
+            expected = path.relative_to(root).as_posix() if inside else str(path)
+            assert replace(table, paths=(path,), root=root).shown(0) == expected, (root, path)
 
 
 def test_a_lost_memory_of_hashes_is_no_loss(table, cache_folder):
@@ -159,7 +195,7 @@ def test_a_broken_image_is_named_or_skipped(table, cache_folder):
     table.paths[4].unlink()
     with pytest.raises(NearkinError, match=r"b/3\.png cannot be read: it is not an image.*; data\.on_error=skip"):
         decoded(table, resize=16)
-    assert left_behind(cache_folder) == []
+    assert [path.suffix for path in caches(cache_folder)] == [".part"]      # what was decoded before it
     images = decoded(table, resize=16, on_error="skip")
     assert images.kept.tolist() == [0, 1, 2, 5]
     assert [Path(path).name for path, _ in images.skipped] == ["3.png", "4.png"]
@@ -191,7 +227,7 @@ def test_a_full_disk_leaves_nothing(table, cache_folder, monkeypatch, when):
                 raise OSError(errno.ENOSPC, "No space left on device")
             return super().write(data)
 
-    monkeypatch.setattr("nearkin.data.cache.open", Full, raising=False)
+    monkeypatch.setattr("nearkin.data.journal.open", Full, raising=False)
     with pytest.raises(NearkinError, match=r"the disk is full: .* needed\).*NEARKIN_CACHE") as error:
         decoded(table, resize=16)
     assert "\n" not in str(error.value)
@@ -199,14 +235,28 @@ def test_a_full_disk_leaves_nothing(table, cache_folder, monkeypatch, when):
     assert caches(cache_folder) == []
 
 
-def test_ctrl_c_leaves_nothing(table, cache_folder, monkeypatch):
-    monkeypatch.setattr("nearkin.data.cache.np.savez", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
+def test_after_ctrl_c_nothing_is_decoded_twice(table, cache_folder, monkeypatch):
+    opened = []
+
+    def some(path):
+        if len(opened) == 4:
+            raise KeyboardInterrupt
+        opened.append(path)
+        return read_image(path)
+
+    monkeypatch.setattr(cache, "read_image", some)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
     with pytest.raises(KeyboardInterrupt):
         decoded(table, resize=16)
-    assert caches(cache_folder) == []
-    monkeypatch.undo()
-    monkeypatch.setenv("NEARKIN_CACHE", str(cache_folder))
-    assert len(decoded(table, resize=16)) == 6
+    assert [path.suffix for path in caches(cache_folder)] == [".part"]
+    again = []
+    monkeypatch.setattr(cache, "read_image", lambda path: again.append(path) or read_image(path))
+    images = decoded(table, resize=16)
+    assert len(again) + len(opened) == 6
+    assert not {*again} & {*opened}
+    assert [path.suffix for path in caches(cache_folder)] == [""]
+    for i, path in enumerate(table.paths):
+        assert (images[i] == shorter_side(read_image(path), 16)).all()
 
 
 def test_a_cache_that_cannot_be_written(table, tmp_path, monkeypatch):

@@ -125,7 +125,7 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path, failing, looks, where)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["folder", "csv", "cub", "cars196", "sop", "inshop"])
+@pytest.mark.parametrize("name", ["folder", "csv", "cub", "cars196", "sop", "inshop", "imagenet"])
 def test_a_root_that_may_not_be_looked_at(tmp_path, monkeypatch, name):
     stat = os.stat
 

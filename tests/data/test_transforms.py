@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from nearkin.data import Augment, PixelSource, Table, decoded, load_table
-from nearkin.data.transforms import TRIES, centre, draw_crops, random_resized_boxes, shorter_side
+from nearkin.data import Augment, Decoded, PixelSource, Table, decoded, load_table
+from nearkin.data.transforms import DRAWS, TRIES, centre, draw_crops, random_resized_boxes, scaled, shorter_side
 from nearkin.errors import NearkinError
 
 
@@ -82,6 +82,14 @@ def test_shorter_side(height, width):
         assert max(h, w) == round(max(height, width) * size / min(height, width))
 
 
+def test_scaled_is_the_shape_of_the_resized_image():
+    rng = np.random.default_rng(1)
+    shapes = rng.integers(3, 90, (60, 2))
+    for size in (5, 32):
+        for shape, found in zip(shapes, scaled(shapes, size), strict=True):
+            assert shorter_side(np.zeros((*shape, 3), np.uint8), size).shape[:2] == tuple(found)
+
+
 def test_centre():
     image = np.arange(6 * 9 * 3, dtype=np.uint8).reshape(6, 9, 3)
     assert (centre(image, 4) == image[1:5, 2:6]).all()
@@ -125,6 +133,112 @@ def test_train_batches_are_the_crops_drawn(table):
         pixels = np.asarray(image)[:, ::-1] if flips[i] else np.asarray(image)
         assert (batch[i].numpy() == pixels.transpose(2, 0, 1)).all()
     assert source.train(rows, generator(3), size=5).shape == (50, 3, 5, 5)
+
+
+# -- resize, then crop ------------------------------------------------------------------------------------------
+
+SHAPES = [(20, 31), (40, 26), (24, 24), (9, 60), (51, 50)]
+
+
+@pytest.fixture
+def mixed():
+    """Decoded images of many shapes."""
+    rng = np.random.default_rng(2)
+    shapes = np.array(SHAPES * 8)
+    images = [rng.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in shapes]
+    return images, Decoded(np.concatenate([i.reshape(-1) for i in images]), shapes, np.arange(len(images)))
+
+
+def slow_resize_crop(image, resize, side, u):
+    """Resize the whole image by Pillow, take a square at a place of it, flip."""
+    height, width = image.shape[:2]
+    short = max(resize, side)
+    w, h = (short, round(height * short / width)) if width <= height else (round(width * short / height), short)
+    resized = Image.fromarray(image).resize((w, h), Image.Resampling.BILINEAR) if (w, h) != (width, height) else image
+    left, top = int(u[-3] * (w - side + 1)), int(u[-2] * (h - side + 1))
+    part = np.asarray(resized)[top : top + side, left : left + side]
+    return part[:, ::-1] if u[-1] < 0.5 else part
+
+
+@pytest.mark.parametrize(("resize", "side"), [(24, 16), (24, 24), (12, 16), (40, 9)])
+def test_resize_crop_equals_a_slow_loop(mixed, resize, side):
+    images, held = mixed
+    source = PixelSource(held, size=8, crop=side, augment=Augment(kind="resize_crop"), resize=resize)
+    rows = np.random.default_rng(3).integers(0, 40, 64)
+    batch = source.train(rows, generator(7)).numpy()
+    u = torch.rand(64, DRAWS, generator=generator(7), dtype=torch.float64).numpy()
+    for b, row in enumerate(rows):
+        assert (batch[b] == slow_resize_crop(images[row], resize, side, u[b]).transpose(2, 0, 1)).all()
+
+
+def test_resize_crop_takes_every_place_equally_often():
+    sides = np.full(6000, 8), np.full(6000, 10)
+    boxes, _ = draw_crops(*sides, Augment(kind="resize_crop", crop_scale=None), generator(), side=7)
+    assert (boxes[:, 2:] == 7).all()
+    counts = np.unique(boxes[:, :2], axis=0, return_counts=True)[1]
+    assert len(counts) == 4 * 2
+    assert 650 < counts.min() <= counts.max() < 850                 # 750 each, σ = 26
+
+
+def test_resize_crop_of_a_copy_at_its_size_is_cut_out(table):
+    augment = Augment(kind="resize_crop", flip=False)
+    given, plain = (PixelSource(table, size=8, crop=8, augment=augment, resize=resize) for resize in (12, None))
+    batch = plain.train(np.arange(50), generator(1))
+    assert torch.equal(batch, given.train(np.arange(50), generator(1)))
+    boxes, _ = draw_crops(np.full(50, 12), np.full(50, 16), augment, generator(1), side=8)
+    for i, (left, top, _, _) in enumerate(boxes):
+        assert torch.equal(batch[i], as_batch(table.images[i : i + 1, top : top + 8, left : left + 8])[0])
+
+
+def test_resize_crop_overrides_a_data_set_that_is_not_cropped():
+    glyphs = load_table("glyphs", classes=4, per_class=3)
+    source = PixelSource(glyphs, size=32, crop=20, augment=Augment(crop_scale=None, flip=False, kind="resize_crop"))
+    first, second = (source.train(np.arange(12), generator(seed)) for seed in (1, 2))
+    assert first.shape == (12, 3, 20, 20)
+    assert not torch.equal(first, second)
+
+
+# -- copies larger than the wanted size -------------------------------------------------------------------------
+
+
+def test_test_images_of_a_larger_copy_are_taken_at_the_scale_of_resize(mixed):
+    images, held = mixed
+    source = PixelSource(held, size=16, crop=16, augment=Augment(crop_scale=None, flip=False), resize=20)
+    rows = np.arange(40)
+    batch = source.test(rows).numpy()
+    for row in rows:
+        height, width = images[row].shape[:2]
+        w, h = round(width * 20 / min(height, width)), round(height * 20 / min(height, width))
+        resized = np.asarray(Image.fromarray(images[row]).resize((w, h), Image.Resampling.BILINEAR))
+        expected = resized[(h - 16) // 2 :, (w - 16) // 2 :][:16, :16]
+        assert (batch[row] == expected.transpose(2, 0, 1)).all()
+    assert torch.equal(source.train(rows, generator()), source.test(rows))      # where nothing is augmented
+
+
+def test_whole_images_in_memory_are_taken_at_the_scale_of_resize(table):
+    square = Table(table.labels, table.classes, images=table.images[:, :, :12])
+    source = PixelSource(square, size=12, crop=12, augment=Augment(crop_scale=None, flip=False), resize=24)
+    enlarged = np.asarray(Image.fromarray(square.images[5]).resize((24, 24), Image.Resampling.BILINEAR))
+    assert torch.equal(source.test(np.array([5])), as_batch(enlarged[None, 6:18, 6:18]))
+
+
+def test_random_resized_crops_are_cut_from_the_larger_copy(mixed):
+    _, held = mixed
+    rows = np.arange(40)
+    larger, plain = (PixelSource(held, size=8, crop=8, augment=Augment(), resize=resize) for resize in (10, None))
+    assert torch.equal(larger.train(rows, generator(4)), plain.train(rows, generator(4)))
+
+
+# -- chance -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("augment", [Augment(), Augment(kind="resize_crop"), Augment(crop_scale=None)], ids=str)
+def test_slices_of_a_batch_together_are_the_batch(mixed, augment):
+    source = PixelSource(mixed[1], size=8, crop=8, augment=augment, resize=12)
+    rows = np.arange(40)[::-1]
+    whole = source.train(rows, generator(9))
+    slices = [source.train(rows, generator(9), only=slice(*ends)) for ends in ((0, 7), (7, 8), (8, 8), (8, 40))]
+    assert torch.equal(whole, torch.cat(slices))
 
 
 def test_the_generator_decides_alone(table):
@@ -186,6 +300,8 @@ def test_from_the_cache_as_from_memory(tmp_path, picture):
 def test_bad_settings(table, tmp_path):
     with pytest.raises(NearkinError, match="crop=0"):
         PixelSource(table, size=8, crop=0, augment=table.augment)
+    with pytest.raises(NearkinError, match="resize=0"):
+        PixelSource(table, size=8, crop=8, augment=table.augment, resize=0)
     files = Table(np.zeros(1, np.int64), ("a",), paths=(tmp_path / "x.jpg",))
     with pytest.raises(NearkinError, match="decoded first"):
         PixelSource(files, size=8, crop=8, augment=files.augment)

@@ -17,7 +17,7 @@ from nearkin.runs.store import Run, Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
-PER_EPOCH = 8                                                       # steps of an epoch of the tiny run
+PER_EPOCH = 6                                                       # steps of an epoch of the tiny run
 
 
 def strike(kind):

@@ -7,6 +7,8 @@ from models import architectures
 from models.filled import filled, summary, waves
 from torch import nn
 
+import nearkin
+from nearkin.errors import NearkinError
 from nearkin.models import Backbone, InputRecord, Model, build_model
 from nearkin.registry import BACKBONES
 
@@ -111,6 +113,44 @@ def test_reference_outputs(name, side, reference):
 def test_the_last_map_at_224_is_7_by_7(name):
     with torch.no_grad(), torch.device("meta"):
         assert BACKBONES[name]()(torch.empty(1, 3, 224, 224)).shape[2:] == (7, 7)
+
+
+def halves(n):
+    """What conv (3x3, stride 2, padding 1) and max pooling (3x3, stride 2, rounded up) make of n pixels."""
+    return (n + 2 - 3) // 2 + 1, -(-(n - 3) // 2) + 1
+
+
+def test_the_sides_that_bn_inception_takes():
+    """Those where both halves of 3c and 4e have one size: 223 to 230 (227 is Musgrave's), but not 240."""
+    network = BACKBONES["bn_inception"]
+    taken = []
+    for side in range(40, 320):
+        conv1 = (side + 6 - 7) // 2 + 1
+        stem = halves(halves(conv1)[1])[1]
+        third = halves(stem)
+        fourth = halves(third[0])
+        if third[0] == third[1] and fourth[0] == fourth[1]:
+            taken.append(side)
+    assert {223, 224, 227, 230, 256, 97} <= set(taken)
+    assert not {222, 231, 240} & set(taken)
+    for side in range(40, 320):
+        if side in taken:
+            network.check_side(side)
+        else:
+            with pytest.raises(NearkinError, match=f"cannot take images of {side} pixels"):
+                network.check_side(side)
+    with torch.no_grad(), torch.device("meta"):
+        assert network()(torch.empty(1, 3, 227, 227)).shape[2:] == (7, 7)
+
+
+def test_a_side_that_bn_inception_cannot_take(tiny, tmp_path):
+    with pytest.raises(NearkinError, match=r"images of 240 pixels: .*; the nearest is 230"):
+        BACKBONES["bn_inception"]()(torch.zeros(1, 3, 240, 240))
+    words = tiny | {"backbone": "bn_inception", "data.size": 64}
+    for key, side, near in (("size", 80, 70), ("crop", 48, 63), ("size", 89, 95)):
+        with pytest.raises(NearkinError, match=f"images of {side} pixels: .* the nearest is {near} "):
+            nearkin.train(words | {f"data.{key}": side}, runs=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_input_records():

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch import nn
 
+import nearkin
 from nearkin.errors import NearkinError
-from nearkin.models import build_model
+from nearkin.models import LinearHead, build_model
 
 
 def images(count: int = 4) -> torch.Tensor:
@@ -35,6 +36,81 @@ def test_head_and_norm():
     torch.testing.assert_close(z.mean(1), torch.zeros(4), atol=1e-5, rtol=0)
     torch.testing.assert_close(z.var(1, unbiased=False), torch.ones(4), atol=1e-3, rtol=0)
     assert list(build_model(backbone="convnet", head="none", norm="layer").norm.parameters()) == []
+
+
+@pytest.mark.parametrize(("features", "dim"), [(1024, 128), (2048, 512)])
+def test_the_start_of_a_linear_head(features, dim):
+    torch.manual_seed(0)
+    ours, torchs = (LinearHead(features, dim, init=init) for init in ("kaiming", "torch"))
+    assert ours.weight.std().item() == pytest.approx((2 / dim) ** 0.5, rel=0.01)
+    assert ours.bias.abs().max() == 0
+    bound = features**-0.5                                          # uniform, weight and bias
+    for values in (torchs.weight, torchs.bias):
+        assert 0.9 * bound < values.abs().max().item() <= bound
+    assert torchs.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.01)
+    torch.manual_seed(7)
+    plain = nn.Linear(features, dim)
+    torch.manual_seed(7)
+    assert torch.equal(LinearHead(features, dim, init="torch").weight, plain.weight)
+
+
+def test_the_start_is_a_setting_of_the_model():
+    def head(**settings):
+        torch.manual_seed(3)
+        return build_model(backbone="convnet", dim=16, **settings).head
+
+    assert torch.equal(head().weight, head(init="kaiming").weight)
+    assert head(init="torch").weight.abs().max() <= 1 / 16          # 1/√256
+    assert head().weight.abs().max() > 0.5
+
+
+def test_a_layer_norm_before_the_head():
+    torch.manual_seed(0)
+    model = build_model(backbone="convnet", dim=8, pre_norm="layer").eval()
+    with torch.no_grad():
+        f = model.pooled(model.backbone(model.front(images())))                         # (B, F)
+        expected = torch.zeros(4, 8)
+        for b in range(4):
+            values = f[b].double()
+            mean = values.sum() / 256
+            variance = ((values - mean) ** 2).sum() / 256
+            normalised = ((values - mean) / (variance + 1e-5).sqrt()).float()
+            expected[b] = model.head.weight @ normalised + model.head.bias
+        torch.testing.assert_close(model(images()).z, expected)
+    plain = build_model(backbone="convnet", dim=8)
+    assert model.state_dict().keys() == plain.state_dict().keys()   # it has no parameters
+
+
+def test_frozen_scale_and_shift():
+    model = build_model(backbone="convnet", dim=8, freeze_bn=True, bn_affine=False)
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    fixed = {p for m in norms for p in m.parameters()}
+    assert len(fixed) == 8                                          # four blocks
+    grouped = {p for group in model.trainable_groups() for p in group["params"]}
+    assert grouped == set(model.parameters()) - fixed
+    model(images()).z.square().sum().backward()
+    assert all(p.grad is None for p in fixed)
+    assert all(p.grad is not None for p in grouped)
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_frozen_scale_and_shift_stay_to_the_bit(tiny, tmp_path, warmup):
+    """The loop switches gradients on when the warm-up ends; what is in no group stays off."""
+    start = build_model(backbone="convnet")
+    for module in start.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 2)
+            nn.init.uniform_(module.bias, -1, 1)
+    torch.save(start.backbone.state_dict(), tmp_path / "start.pth")
+    words = tiny | {"weights": str(tmp_path / "start.pth"), "train.warmup": warmup, "train.weight_decay": 0.1}
+    for affine in (False, True):
+        run = nearkin.train(words | {"model.bn_affine": affine}, runs=tmp_path, test=False)
+        after = {k: v for k, v in run.load("model.pt")["model"].items() if k.startswith("backbone.")}
+        same = {k for k, v in start.backbone.state_dict().items() if torch.equal(v, after[f"backbone.{k}"])}
+        norms = {k for k in same if ".1." in k}                     # a block is conv, BatchNorm, ReLU
+        expected = {"running_mean", "running_var", "num_batches_tracked"} | (set() if affine else {"weight", "bias"})
+        assert {k.rsplit(".", 1)[1] for k in norms} == expected
+        assert not any(".0." in k for k in same)                    # every convolution moved
 
 
 def test_frozen_batch_norm_keeps_statistics_and_trains_its_affine():
@@ -93,6 +169,9 @@ def test_channels_last():
         ({"pool": "mean"}, ["mean", "avg, both, max"]),
         ({"head": "mlp"}, ["mlp", "linear", "none"]),
         ({"norm": "l2"}, ["l2", "layer, none"]),
+        ({"pre_norm": "batch"}, ["model.pre_norm='batch'", "layer, none"]),
+        ({"init": "xavier"}, ["model.init='xavier'", "kaiming, torch"]),
+        ({"bn_affine": False}, ["model.bn_affine=false needs model.freeze_bn=true"]),
         ({"backbone": "collections.OrderedDict"}, ["OrderedDict", "Backbone"]),
     ],
 )

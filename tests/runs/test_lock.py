@@ -64,8 +64,9 @@ def words(folder, **more):
             **more}  # fmt: skip
 
 
-def test_what_training_is_given_does_not_lead_to_them(folder):
-    prepared = prepare(make_spec(words(folder)))
+@pytest.mark.parametrize("cache", ["decoded", "packed", "none"])
+def test_what_training_is_given_does_not_lead_to_them(folder, cache):
+    prepared = prepare(make_spec(words(folder, **{"data.cache": cache})))
     held = [v for k, v in vars(prepared).items() if k != "spec"]    # the spec names the root, and no class
     assert secrets_in(reachable(*held), ["testclass"]) == set()
     labels = np.repeat(np.arange(7, 12), 6)                         # of the test rows, as the table numbers them

@@ -14,7 +14,7 @@ import torch
 import nearkin
 from nearkin.config.settings import TrainSpec
 from nearkin.config.spec import make_spec
-from nearkin.engine.batches import load_batches, seed_of
+from nearkin.engine.batches import seed_of
 from nearkin.engine.loop import mean_cosine_distance
 from nearkin.engine.objective import build_objective
 from nearkin.engine.optimise import make_optimiser, schedule
@@ -240,22 +240,6 @@ def test_schedules():
     cosine = TrainSpec(schedule="cosine")
     assert [round(schedule(cosine, e, 4), 6) for e in (0, 2, 4)] == [1, 0.5, 0]
     assert schedule(TrainSpec(), 5, 6) == 1
-
-
-def test_loading_ahead_changes_nothing():
-    class Source:
-        def train(self, indices, generator, only):
-            return (torch.as_tensor(indices) + torch.rand(len(indices), generator=generator))[only]
-
-    from nearkin.samplers import Random
-
-    rows = np.arange(100, 130)
-    streams = [load_batches(Random(np.zeros(30), 8, 0), Source(), rows, 5, 0, ahead=ahead) for ahead in (0, 3)]
-    for _ in range(12):
-        a, b = (next(stream) for stream in streams)
-        assert torch.equal(a.x, b.x)
-        assert (a.rows == b.rows).all()
-        assert a.sampler_state == b.sampler_state
 
 
 def test_nan_is_said_in_a_sentence(tiny, tmp_path):

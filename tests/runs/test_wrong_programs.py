@@ -202,6 +202,7 @@ class TestClipping:
 SPECIAL = {
     "model.backbone": "resnet50", "model.weights": "imagenet", "model.head": "none", "model.cut": "all",
     "train.groups": {"head": {"lr": 1.0}}, "train.select": "recall@1", "train.momentum": 0.5, "data.name": "cub",
+    "data.crop_scale": "0.16-1", "data.crop_ratio": "0.75-1.33",
 }  # fmt: skip
 
 
@@ -226,7 +227,7 @@ def every_setting():
     for part, registry in REGISTRIES.items():
         for name in registry.names():
             for key, parameter in hyperparameters(registry[name]).items():
-                if registry[name].__module__.startswith("nearkin."):
+                if registry[name].__module__.startswith("nearkin.") and f"{part}.{key}" not in UNHASHED:
                     changed = another(parameter.annotation, parameter.default)
                     yield {f"{part}.name": name}, {f"{part}.{key}": changed}
 

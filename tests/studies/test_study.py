@@ -79,7 +79,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         ({"axes": {"seed": [1, 2]}}, "seeds are no axis"),
         ({"name": "../../x"}, "it names files"),
         ({"name": "/etc/x"}, "it names files"),
-        ({"baselines": "pooled"}, "choices: untrained, none"),
+        ({"baselines": "poold"}, "did you mean pooled"),
         ({"axes": {"method": {"a": "triplet"}}}, "is no mapping"),
         ({"base": "glyphs"}, "a mapping of words"),
     ],

@@ -13,10 +13,12 @@ from nearkin.cli.data import data_app
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.reproduce import reproduce_command
 from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
 from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
+from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError
@@ -50,10 +52,12 @@ app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)
 app.command("test")(test_command)
 app.command("study")(study_command)
+app.command("reproduce")(reproduce_command)
 app.command("analyse")(analyse_command)
 app.command("list")(list_command)
 app.command("explain")(explain_command)
 app.command("doctor")(doctor_command)
+app.command("weights")(weights_command)
 app.add_typer(data_app, name="data")
 app.add_typer(cache_app, name="cache")
 app.add_typer(runs_app, name="runs")

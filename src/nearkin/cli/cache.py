@@ -8,11 +8,11 @@ import typer
 
 from nearkin.cli import tables
 from nearkin.cli.options import Json
-from nearkin.storage import beyond, cache_dir, cached, discard, human
+from nearkin.storage import Kept, beyond, cache_dir, cached, discard, human
 
 cache_app = typer.Typer(
     no_args_is_help=True,
-    help="Look at decoded images and features that are kept, and clear them.",
+    help="Look at images and features that are kept, and clear them.",
     epilog="NEARKIN_CACHE=DIR puts them elsewhere, NEARKIN_CACHE_LIMIT=50 keeps 50 GB.",
 )
 
@@ -24,9 +24,15 @@ def cache_list(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([{**vars(each), "path": str(each.path)} for each in found]))
         return
-    rows = [[each.kind, each.path.name, human(each.size), tables.age(time.time() - each.used)] for each in found]
+    rows = [[*_told(each), human(each.size), tables.age(time.time() - each.used)] for each in found]
     title = f"{cache_dir()}: {human(sum(each.size for each in found))}; all of it can be made again"
     tables.out.print(tables.table(title, {"kind": "left", "what": "left", "size": "right", "last used": "right"}, rows))
+
+
+def _told(entry: Kept) -> tuple[str, str]:
+    """Kind and name of an entry; of images whose making was stopped, which the same command will finish, too."""
+    name = entry.path.name
+    return (f"{entry.kind}, unfinished", name[:-5]) if name.endswith(".part") else (entry.kind, name)
 
 
 @cache_app.command("clear")

@@ -5,6 +5,8 @@ import re
 from typing import Any
 
 from nearkin import registry
+from nearkin.config import recipes
+from nearkin.config.recipes import Recipe
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
@@ -25,8 +27,10 @@ KINDS: dict[str, Registry] = {
 
 def entries(kind: str) -> list[dict[str, Any]]:
     """One entry per registered part: name, what it is, what it takes, defaults."""
+    if kind == "recipes":
+        return [{"name": name, "about": Recipe.named(name).paper} for name in recipes.names()]
     if kind not in KINDS:
-        raise NearkinError(f"unknown kind {kind!r}: {choices(kind, KINDS)}")
+        raise NearkinError(f"unknown kind {kind!r}: {choices(kind, [*KINDS, 'recipes'])}")
     found = []
     for name in KINDS[kind].names():
         cls = KINDS[kind][name]

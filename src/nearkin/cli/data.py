@@ -56,6 +56,32 @@ def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json
         tables.out.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
+@data_app.command("split")
+def split_command(
+    words: Annotated[list[str], typer.Argument(help="key=value, as in dataset=cub root=DIR protocol=mlrc.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file for the rows, JSON.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Who trains, validates and is tested, and the hash of that; -o writes the rows, for protocol=file."""
+    from nearkin.config.parse import parse_words
+    from nearkin.runs.defaults import resolve
+    from nearkin.runs.prepare import make_split, read_table
+
+    spec = resolve(nearkin.make_spec(parse_words(words)))
+    table = read_table(spec.data)
+    split = make_split(spec, table)
+    text = nearkin.protocols.write_split(split, table, spec.protocol.name)
+    if output is not None:
+        _write(output, text)
+    if as_json:
+        print(text, end="")
+    else:
+        tables.out.print(split.describe(table), highlight=False, markup=False, soft_wrap=True)
+        if output is not None:
+            said = f"rows: {output}, for protocol=file protocol.path={output}"
+            tables.out.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
 def _write(file: Path, text: str) -> None:
     """Write a list; a file that holds anything else is never overwritten."""
     content = text.encode("utf-8", errors="surrogateescape")

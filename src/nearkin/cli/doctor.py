@@ -9,7 +9,8 @@ from typing import Literal
 
 import torch
 
-from nearkin.engine.precision import bf16_trap, survives
+from nearkin.engine.device import devices
+from nearkin.engine.precision import Half, survives, trap
 from nearkin.storage import cache_dir, cached, human
 
 
@@ -24,7 +25,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything."""
-    return [_machine(), _device(), _bf16(), _weights(), _timm(), _tensorboard(), _disk()]
+    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), _tensorboard(), _disk()]
 
 
 def _machine() -> Finding:
@@ -33,16 +34,18 @@ def _machine() -> Finding:
 
 
 def _device() -> Finding:
-    if torch.cuda.is_available():
-        return Finding("device", "ok", f"CUDA: {torch.cuda.get_device_name()}")
-    if torch.backends.mps.is_available():
-        return Finding("device", "ok", "Apple GPU (mps)")
-    return Finding("device", "ok", "CPU only: use efficientnet_lite0 or a cut, not a whole ResNet50")
+    there = devices()
+    if there == ["cpu"]:
+        return Finding("device", "ok", "CPU only: use efficientnet_lite0 or a cut, not a whole ResNet50")
+    names = {d: torch.cuda.get_device_name(d) for d in there if d.startswith("cuda:")} | {"mps": "Apple's GPU"}
+    told = ", ".join(f"{d} ({names[d]})" if d in names else d for d in there)
+    return Finding("device", "ok", f"train.device={there[0]} is taken by itself; there are {told}")
 
 
-def _bf16() -> Finding:
-    trap = bf16_trap()
-    return Finding("bf16 product", "trap" if trap else "ok", trap or "train.amp=true works")
+def _half(kind: Half) -> Finding:
+    """On a CPU alone: GPUs multiply in half precision, or PyTorch says that they do not."""
+    why = trap(kind)
+    return Finding(f"{kind} product", "trap" if why else "ok", why or f"train.amp={kind} works on this CPU")
 
 
 def _weights() -> Finding:

@@ -10,7 +10,7 @@ from nearkin.cli.options import Json
 
 
 def list_command(
-    kind: Annotated[str, typer.Argument(help="|".join(catalogue.KINDS))], as_json: Json = False
+    kind: Annotated[str, typer.Argument(help="|".join([*catalogue.KINDS, "recipes"]))], as_json: Json = False
 ) -> None:
     """What there is to choose from."""
     found = catalogue.entries(kind)

@@ -1,7 +1,7 @@
 """`nearkin study`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
@@ -10,9 +10,13 @@ from nearkin.cli import tables
 from nearkin.cli.options import Runs
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
+from nearkin.progress import bar
 from nearkin.runs.store import Store
 from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
+
+if TYPE_CHECKING:
+    from nearkin.studies.runner import Job
 
 
 def study_command(
@@ -20,12 +24,14 @@ def study_command(
     words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
     runs: Runs = Path("runs"),
+    part: Annotated[str | None, typer.Option("--part", help="Only a part of the runs, as 3/16.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and their time; run nothing.")] = False,
     csv: Annotated[
         Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default RUNS/NAME.csv.")
     ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
-    from nearkin.studies import grid, runner, summary
+    from nearkin.studies import grid, pace, runner, summary
 
     study = grid.read_study(file, parse_words(words or []))
     target = csv or runs / f"{study.name}.csv"
@@ -33,27 +39,74 @@ def study_command(
     check_writable(target)
     store = Store(runs)
     jobs = runner.jobs_of(study, store)
+    if part is not None:
+        runner.take_part(jobs, part)
+    if dry_run:
+        plan(jobs, store, workers)
+        return
     runner.write_study(study, jobs, store)
     told: set[str] = set()
+    progress = pace.Pace(workers)
     with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
         for _ in runner.run_jobs(jobs, runs=runs, workers=workers):
             if tables.err.is_terminal:
-                live.update(tables.jobs_table(jobs))
+                live.update(tables.jobs_table(jobs, progress))
                 continue
             for job in jobs:
-                name = f"{job.cell.labels} {job.cell.seed}"
+                name = name_of(job)
                 if job.state in ("done", "failed") and name not in told:
                     told.add(name)
-                    tables.err.print(f"{job.state}: {' '.join(job.cell.labels)} seed {job.cell.seed}", highlight=False)
-    rows = summary.rows_of(study, jobs)
+                    tables.err.print(f"{job.state}: {name}", highlight=False)
+    runner.write_study(study, jobs, store)                          # with what has failed, and why
+    rows = summary.rows_of(study, jobs, store.root / "studies" / study.name / "joined")
     files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
     tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
     failed = [job for job in jobs if job.error is not None]
     for job in failed:
-        where = f"{' '.join(job.cell.labels)} seed {job.cell.seed}"
+        where = name_of(job)
         note = job.run.path / "error.txt"
         more = f" (all of it: {note})" if note.exists() else ""
         tables.err.print(f"failed: {where}: {job.error}{more}", highlight=False, soft_wrap=True)
+    elsewhere = sum(job.state == "elsewhere" for job in jobs)
+    if elsewhere:
+        said = f"{elsewhere} runs belong to other parts; the table has what is stored"
+        tables.out.print(said, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+def name_of(job: "Job") -> str:
+    """A run of a study in words: its labels, seed and fold."""
+    fold = "" if job.cell.fold is None else f" fold {job.cell.fold}"
+    return f"{' '.join(job.cell.labels)} seed {job.cell.seed}{fold}"
+
+
+def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
+    """Print the runs of a study, what is stored of each, and the time that the rest takes."""
+    from nearkin.runs.prepare import prepare
+    from nearkin.studies import pace
+
+    costs: dict[str, float] = {}
+    rows, total = [], 0.0
+    for job in jobs:
+        seconds = None
+        if job.state == "waiting":
+            spec = prepare(job.cell.spec).spec
+            key = f"{spec.model} {spec.data} {spec.train.batch}"
+            if key not in costs:
+                with bar("trying a few steps") as advance:
+                    advance(0, 1, "")
+                    costs[key] = pace.seconds_per_batch(spec, job.data_hash, store)
+            seconds = job.work * costs[key]
+            total += seconds
+        state = "begun" if job.state == "waiting" and job.run.begun else job.state
+        same = "same run as above" if job.same is not None else state
+        rows.append([name_of(job), job.run.hash, same, "–" if seconds is None else tables.duration(seconds)])
+    tables.out.print(tables.table(None, {"run": "left", "hash": "left", "state": "left", "time": "right"}, rows))
+    wait = f"{tables.duration(total / workers)} with {workers} worker{'s' * (workers > 1)}"
+    said = f"{len(jobs)} runs; about {tables.duration(total)} of work, {wait}"
+    tables.out.print(said, highlight=False, soft_wrap=True)
+    for job in jobs:
+        if job.error is not None:
+            tables.err.print(f"refused: {name_of(job)}: {job.error}", highlight=False, soft_wrap=True)

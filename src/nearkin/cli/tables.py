@@ -18,7 +18,8 @@ from nearkin.registry import METRICS
 from nearkin.runs import listing
 from nearkin.runs.store import Run
 from nearkin.studies import summary
-from nearkin.studies.grid import Study
+from nearkin.studies.cells import Study
+from nearkin.studies.pace import Pace
 from nearkin.studies.runner import Job
 from nearkin.studies.summary import SHARES, Row
 
@@ -65,6 +66,14 @@ def age(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
+def duration(seconds: float) -> str:
+    """A time to wait, in the two largest units: 2 h 5 min, 40 s."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def result_table(run: Run, untrained: Run | None = None) -> Group:
     """Validation and test metrics of a final run, beside those of the untrained network where they are given."""
     validation, test = run.read_json("final.json")["validation"], run.metrics()
@@ -93,6 +102,9 @@ def result_words(run: Run) -> list[str]:
     by = f" by {found['select']}" if found["select"] else ""
     data = f"data:   {found['split']}, data {run.head()['data_hash']}"
     words = [f"chosen: {chosen}; rule: {found['rule']}{by}", data]
+    if "recipe" in found:
+        changed = [f"{key} {theirs} -> {ours}" for key, (theirs, ours) in found["recipe"]["overridden"].items()]
+        words.append(f"recipe: {found['recipe']['name']}" + (f"; otherwise: {', '.join(changed)}" if changed else ""))
     if found["skipped_images"]:
         count = found["skipped_images"]
         words.append(f"skipped: {count} unreadable image{'s' if count > 1 else ''}")
@@ -126,13 +138,16 @@ def runs_table(rows: list[dict[str, Any]]) -> Group:
 def study_table(study: Study, rows: list[Row]) -> Group:
     """One row per place on the axes, best validation first; validation beside test."""
     header, lines = summary.shown(study, rows)
-    columns = {name: "left" if i < len(study.axes) else "right" for i, name in enumerate(header)}
-    title = f"study {study.name}: classes never seen in training; mean ± std over seeds; best validation first"
-    return table(title, columns, lines)
+    columns = {name: "left" if i < len(study.headings) else "right" for i, name in enumerate(header)}
+    twin = f" (twin of {study.twin})" if study.twin else ""
+    folds = " after the mean over folds" if any(cell.fold is not None for cell in study.cells) else ""
+    spread = f"mean ± std over seeds{folds}"
+    title = f"study {study.name}{twin}: classes never seen in training; {spread}; best validation first"
+    return table(title, columns, lines, below="\n".join(summary.notes_of(study, rows)))
 
 
-def jobs_table(jobs: list[Job]) -> Group:
-    """What runs now, and how far everything is."""
+def jobs_table(jobs: list[Job], pace: Pace) -> Group:
+    """What runs now, how far everything is, and the time left."""
     rows = []
     for job in jobs:
         if job.process is None:
@@ -140,9 +155,13 @@ def jobs_table(jobs: list[Job]) -> Group:
         last = job.watched()
         at = f"{last.get('epoch', last.get('epoch_end', 0))}/{last.get('epochs', '?')}"
         loss = f"{last['loss']:.4g}" if "loss" in last else "–"
-        rows.append([" ".join(job.cell.labels), str(job.cell.seed), at, loss, percent(job.best)])
+        fold = [] if job.cell.fold is None else [f"fold {job.cell.fold}"]
+        rows.append([" ".join([*job.cell.labels, *fold]), str(job.cell.seed), at, loss, percent(job.best)])
     done, failed = (sum(job.state == s for job in jobs) for s in ("done", "failed"))
+    own = [job for job in jobs if job.same is None and job.part and job.error is None]
+    left = pace.left(sum(job.worked for job in own), sum(job.work for job in own))
     title = f"{done} of {len(jobs)} runs done" + (f", {failed} failed" if failed else "")
+    title += f"; about {duration(left)} left" if left is not None else ""
     right = {"seed": "right", "epoch": "right", "loss": "right", "best validation recall@1 %": "right"}
     return table(title, {"running": "left", **right}, rows)
 

@@ -162,7 +162,7 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
 
 def plan_lines(plan: dict[str, Any]) -> list[str]:
     """What is about to happen, in words."""
-    lines = [f"data: {plan['split']}; decoded images and features are kept in {cache_dir()}"]
+    lines = [f"data: {plan['split']}; what is computed from images is kept in {cache_dir()}"]
     if plan["epochs"] == 0:
         return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
     warmup = f"{plan['warmup']} of warm-up and " if plan["warmup"] else ""

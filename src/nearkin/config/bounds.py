@@ -1,5 +1,6 @@
 """Bounds of hyper-parameters, checked where they are stored: `above(0, alpha=alpha, beta=beta)`; and of memory."""
 
+import re
 from pathlib import Path
 
 from nearkin.errors import NearkinError
@@ -33,6 +34,23 @@ def one_of(*known: str, **values: str) -> None:
     for name, value in values.items():
         if value not in known:
             raise NearkinError(f"{name}={value!r}: choices: {', '.join(known)}")
+
+
+def known_device(name: str) -> None:
+    """Refuse what is no name of a device: auto, cpu, cuda, cuda:1, mps, or one that a package has brought to torch."""
+    if re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
+        return
+    import torch
+
+    try:
+        if torch.device(name).type not in ("cpu", "cuda", "mps", "meta"):
+            return
+    except RuntimeError:
+        pass
+    raise NearkinError(
+        f"device={name}: there is no such device; choices: auto, cpu, cuda, cuda:N, mps (`nearkin doctor` says "
+        "what this machine has)"
+    )
 
 
 def room_for(rows: int, dim: int, what: str, instead: str) -> None:

@@ -42,10 +42,13 @@ LISTED = {                                      # kind of a class -> what `neark
 }  # fmt: skip
 NAMES_OF = {"model.backbone": "backbone", "model.head": "head", "train.select": "metric"}   # setting -> kind of a class
 ALLOWED = {                                     # where the type says too little
+    "data.crop_scale": "two numbers as in 0.16-1 or [0.16, 1], above 0 and at most 1; or null",
+    "data.crop_ratio": "two numbers as in 0.75-1.33 or [0.75, 1.33], above 0; or null",
     "model.backbone": "{choices}, timm/NAME, or an import path",
     "model.head": "{choices}, or an import path",
     "model.weights": "imagenet, or a path; or null",
     "model.cut": "none, a stage of the backbone (`nearkin explain BACKBONE` lists them), all",
+    "train.device": "auto, cpu, cuda, cuda:N, mps",
     "train.groups": "group -> its settings",
     "train.select": "`nearkin list metrics`; with @k where it has one",
 }

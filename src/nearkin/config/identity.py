@@ -12,6 +12,7 @@ from nearkin.config.born import births, births_of, plain
 from nearkin.config.parse import flatten
 
 INSIDE = {"nearkin", "torch", "numpy", *sys.stdlib_module_names}
+ALIKE = {"data.cache": ("auto", "decoded", "none")}     # values that give the same result: each counts as the first
 
 
 def changes(words: Mapping[str, Any], model: type, parts: Mapping[str, Any], unhashed: set[str]) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def changes(words: Mapping[str, Any], model: type, parts: Mapping[str, Any], unh
             known[f"{part}.{key}"] = value, known.get(f"{part}.{key}", (None, False))[1]
     found = {}
     for key, value in words.items():
-        value, (default, is_open) = plain(value), known.get(key, (None, False))
+        value, (default, is_open) = meant(key, value), known.get(key, (None, False))
         if key not in unhashed and value != default and not (value is None and is_open):
             found[key] = value
     return found
@@ -41,10 +42,16 @@ def differences(stored: Mapping[str, Any], asked: Mapping[str, Any], born: Mappi
     there, here = flatten(stored), flatten(asked)
     found = []
     for key in sorted(there.keys() | here.keys()):
-        old, new = (plain(tree.get(key, born.get(key))) for tree in (there, here))
+        old, new = (meant(key, tree.get(key, born.get(key))) for tree in (there, here))
         if old != new:
             found.append(f"{key}={old!r} is stored, {key}={new!r} is asked for")
     return found
+
+
+def meant(key: str, value: Any) -> Any:
+    """The value of a setting as JSON has it; of values that give the same result, the first."""
+    alike = ALIKE.get(key)
+    return alike[0] if alike and value in alike else plain(value)
 
 
 def content_of(weights: str) -> str | None:

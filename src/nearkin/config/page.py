@@ -75,14 +75,15 @@ TITLES = {
 
 def markdown() -> str:
     """docs/settings.md."""
-    groups = [group(name) for name in RunSpec.model_fields if name != "purpose"]
+    alone = ("recipe", "purpose")                                    # single settings, not groups of them
+    groups = [group(name) for name in RunSpec.model_fields if name not in alone]
     opening = OPENING.replace("UNHASHED", ", ".join(_code(key) for key in sorted(UNHASHED)))
     pages = [opening, _heading("Parts", "Each is a class, chosen by its name; its own settings are further below.")]
     pages.append(_settings_table([settings()[f"{part}.name"] for part in PARTS]))
     for each in groups:
         if each.settings:
             pages += [_heading(f"{each.key}.*", each.about), _settings_table(list(each.settings))]
-    pages += [_heading("purpose", ""), _settings_table([settings()["purpose"]])]
+    pages += [_heading("recipe and purpose", ""), _settings_table([settings()[name] for name in alone])]
     aliases = _table(["word", "stands for"], [[_code(word), _code(key)] for word, key in ALIASES.items()])
     pages += [_heading("Short forms", ""), aliases, ENVIRONMENT, PARTS_OPENING]
     for part in PARTS:

@@ -8,6 +8,13 @@ import yaml
 
 from nearkin.errors import NearkinError
 
+ALIASES = {
+    "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
+    "backbone": "model.backbone", "weights": "model.weights", "dim": "model.dim", "cut": "model.cut",
+    "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name", "method": "method.name",
+    "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
+}  # fmt: skip
+
 
 def parse_words(words: list[str]) -> dict[str, Any]:
     """`loss=margin loss.beta=1.2` as a mapping; values are read as YAML."""
@@ -60,3 +67,8 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested mappings or words as dotted keys, aliases in full: `loss` is `loss.name`."""
+    return {ALIASES.get(key, key): value for key, value in flatten(tree).items()}

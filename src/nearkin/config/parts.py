@@ -1,10 +1,19 @@
 """Parts of a spec: a registered class by name, with its hyper-parameters as further keys."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from nearkin import registry as registries
 from nearkin.config.born import born, left_open
@@ -88,12 +97,56 @@ class DataSpec(Part):
         filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 256; scaled with data.size",
         source="As data.size.",
     )
+    keep: int | None = born(
+        None,
+        ge=8,
+        about="The largest shorter side, in pixels, that an image is kept at; at least data.resize. Random resized "
+        "crops are cut from that, so that a small one need not be blown up; test images are still cut from the image "
+        "at data.resize. A smaller image stays as it is, unless data.resize enlarges it. null: data.resize, so that "
+        "all images have one size. glyphs are drawn, and refuse it.",
+        source="The papers cut crops from the file itself; 512 comes near to that and is smaller.",
+    )
+    cache: Literal["auto", "decoded", "none", "packed"] = born(
+        "auto",
+        about="How images are kept between epochs. `decoded`: all pixels in one file. `none`: nothing; every image is "
+        "decoded again whenever it is read. Both give the same pixels and the same name of a run; `auto` takes decoded "
+        "where that fits into half of the free disk (and into NEARKIN_CACHE_LIMIT), else none, and says so. `packed`: "
+        "JPEGs of the kept size (quality 90, colours at half resolution) in one file, a tenth of decoded or less: "
+        "about 20 GB for ImageNet at 256 px. Their pixels differ a little, so it is another run.",
+    )
     crop: int | None = left_open(
         ge=8,
         about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
-        "resized to this. Smaller than data.size trains faster.",
+        "resized to this; data.augment says which part. Smaller than data.size trains faster.",
         filled="the backbone's: convnet 32, efficientnet_lite0 112, the other built-in ones 224; scaled with data.size",
         source="As data.size.",
+    )
+    augment: Literal["resized_crop", "resize_crop"] = born(
+        "resized_crop",
+        about="How training images are cut. `resized_crop`: a random part of random size and shape, resized to "
+        "data.crop. `resize_crop`: a square of data.crop pixels at a random place of the image whose shorter side has "
+        "data.resize pixels, so that objects keep their scale and shape; data.crop_scale and data.crop_ratio are then "
+        "refused.",
+        source="resized_crop as Roth et al. 2020, Musgrave et al. 2020 and HIST have it; resize_crop as the text of "
+        "Psomas 2020 has it, section 3.5.1.",
+    )
+    crop_scale: tuple[float, float] | None = born(
+        None,
+        about="The smallest and the largest area of a random resized crop as a share of the image, as in 0.16-1. "
+        "null: what the data set says: 0.08-1; of glyphs no crops at all, which a value here overrides.",
+        source="0.08-1 as Roth et al. 2020 and HIST have it; Musgrave et al. 2020 have 0.16-1.",
+    )
+    crop_ratio: tuple[float, float] | None = born(
+        None,
+        about="The smallest and the largest ratio of width to height of a random resized crop, as in 0.75-1.33. null: "
+        "what the data set says: 3/4 to 4/3.",
+        source="All sources have it so.",
+    )
+    flip: bool | None = born(
+        None,
+        about="Whether half of the training images, drawn anew each time, are mirrored. null: what the data set says: "
+        "true; of glyphs false, because a mirrored b is a d.",
+        source="All sources mirror.",
     )
     on_error: Literal["raise", "skip"] = born(
         "raise",
@@ -106,6 +159,33 @@ class DataSpec(Part):
         "do not count. `nearkin data dedupe` writes such a list of equal images. It is not part of a run's name, which "
         "covers the images that are left instead.",
     )
+
+
+    @field_validator("crop_scale", "crop_ratio", mode="before")
+    @classmethod
+    def _pair(cls, value: Any, info: ValidationInfo) -> Any:
+        """Two numbers, as 0.16-1 or [0.16, 1]."""
+        if value is None:
+            return None
+        key, most = f"data.{info.field_name}", 1 if info.field_name == "crop_scale" else math.inf
+        try:
+            low, high = (float(v) for v in (value.split("-") if isinstance(value, str) else value))
+        except (TypeError, ValueError):
+            raise NearkinError(f"{key}={value!r}: two numbers are needed, as in {key}=0.5-1 or [0.5, 1]") from None
+        if not 0 < low <= high <= most or math.isinf(high):
+            bound = f"0 < low <= high{' <= 1' if most == 1 else ''}"
+            raise NearkinError(f"{key}={low:g}-{high:g}: low and high must be {bound}")
+        return low, high
+
+    @model_validator(mode="after")
+    def _of_resized_crops(self) -> "DataSpec":
+        for key in ("crop_scale", "crop_ratio"):
+            if self.augment == "resize_crop" and (value := getattr(self, key)) is not None:
+                raise NearkinError(
+                    f"data.{key}={value[0]:g}-{value[1]:g} is not read with data.augment=resize_crop, whose crops all "
+                    f"have data.crop pixels: leave one of the two out"
+                )
+        return self
 
 
 class ProtocolSpec(Part):

@@ -4,11 +4,12 @@ Every setting says what it means and where its default comes from; None leaves i
 `nearkin explain KEY` and docs/settings.md show these words.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from nearkin.config.born import born, left_open
+from nearkin.config.bounds import known_device, one_of
 from nearkin.errors import NearkinError
 from nearkin.registry import BACKBONES, HEADS
 
@@ -31,9 +32,11 @@ class ModelSpec(Frozen):
     weights: str | None = born(
         None,
         about="What the backbone starts from: null is random numbers, `imagenet` the weights that come in a Python "
-        "package (efficientnet_lite0 only), anything else a local checkpoint (.pth, .pt or .safetensors). Given "
-        "weights change the defaults of train.lr, train.batch, model.pool, model.dim and model.freeze_bn. A file "
-        "counts by its content, not by its name.",
+        "package (efficientnet_lite0) or lie under their well-known name in the folder NEARKIN_WEIGHTS (`nearkin "
+        "weights` lists the names); anything else is a local checkpoint (.pth, .pt or .safetensors), or the model.pt "
+        "of a run, whose head is left out. Given weights change the defaults of train.lr, train.batch, model.pool, "
+        "model.dim and model.freeze_bn. A file counts by its content, not by its name. Weights of a run that learned "
+        "from this run's test images or classes are refused.",
     )
     pool: Literal["avg", "max", "both"] | None = left_open(
         "avg",
@@ -45,8 +48,9 @@ class ModelSpec(Frozen):
     head: str | None = left_open(
         "linear",
         about="What turns the pooled feature into the embedding. `linear` is one layer; `none` takes the pooled "
-        "feature itself, and model.dim is not read; `drml` belongs to method=drml; an import path names a class of "
-        "your own.",
+        "feature itself, and model.dim is not read; `pca`, `pca_whitening`, `lda` and `nca` are computed from the "
+        "untrained features of the training images and need epochs=0; `drml` belongs to method=drml; an import path "
+        "names a class of your own.",
         filled="the method's head (drml), else linear",
     )
     dim: int | None = left_open(
@@ -56,12 +60,25 @@ class ModelSpec(Frozen):
         filled="128 from random weights, 512 from given weights",
         source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
     )
+    init: Literal["kaiming", "torch"] = born(
+        "kaiming",
+        about="What a linear head starts from. `kaiming`: normal numbers of variance 2/D, bias 0; `torch`: what "
+        "PyTorch's layer does by itself, uniform in ±1/√F, which is √(6F/D) times smaller (F features, D dimensions) "
+        "and matters for losses on raw vectors. Other heads do not read it.",
+        source="kaiming as in the codes of ProxyAnchor, HIST and DRML; torch as in those of Roth et al. and Musgrave "
+        "et al. 2020.",
+    )
     parts: int = born(
         4,
         ge=1,
         about="Into how many parts a drml head cuts feature and embedding; it must divide the width of both. Other "
         "heads do not read it.",
         source="Zheng et al. 2021.",
+    )
+    pre_norm: Literal["none", "layer"] = born(
+        "none",
+        about="What stands between pooling and head: nothing, or a LayerNorm without parameters.",
+        source="layer as in ProxyNCA++ (Teh et al. 2020).",
     )
     norm: Literal["none", "layer"] | None = left_open(
         "none",
@@ -72,9 +89,16 @@ class ModelSpec(Frozen):
     )
     freeze_bn: bool | None = left_open(
         about="Keep the mean and variance of every BatchNorm of the backbone as they are; its scale and shift still "
-        "train. With true, no image depends on the others of its batch inside the network, which train.chunk needs.",
+        "train, unless model.bn_affine=false. With true, no image depends on the others of its batch inside the "
+        "network, which train.chunk needs.",
         filled="false from random weights, true from given weights",
         source="Frozen statistics as in the code of Roth et al. 2020.",
+    )
+    bn_affine: bool = born(
+        True,
+        about="Whether scale and shift of every BatchNorm of the backbone train. false freezes them as given, and "
+        "needs model.freeze_bn=true.",
+        source="They train in the codes of Roth et al. 2020 and, after the warm-up, of ProxyAnchor.",
     )
     cut: str = born(
         "none",
@@ -272,17 +296,27 @@ class TrainSpec(Frozen):
         "like two repetitions. It does not divide the classes, which is protocol.seed, nor draw the glyphs, which is "
         "data.seed.",
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = born(
+    device: str = born(
         "auto",
-        about="What computes: auto is an NVIDIA GPU (cuda), else Apple's (mps), else the CPU; `nearkin doctor` says "
-        "what is there. It is not part of a run's name: a run that was begun on one device may go on on another, to "
-        "rounding.",
+        about="What computes: cpu, cuda (an NVIDIA GPU; cuda:1 is the second one), mps (Apple's). auto is cuda, else "
+        "mps, else the CPU; `nearkin doctor` says what is there. The workers of a study spread over the GPUs. It is "
+        "not part of a run's name: a run that was begun on one device may go on on another, to rounding.",
     )
-    amp: bool = born(
+    amp: Literal["bf16", "fp16", True, False] = born(
         False,
-        about="Compute the network in bfloat16 where PyTorch holds that to be safe: faster on newer GPUs, a little "
-        "less exact. Losses and weights stay float32. Some CPUs kill the process at the first bfloat16 product; "
-        "`nearkin doctor` tries that.",
+        about="Compute the network in half precision where PyTorch holds that to be safe: faster on newer GPUs, a "
+        "little less exact. bf16 (or true) is bfloat16. fp16 is for older GPUs: its range is small, so the loss is "
+        "scaled up and the gradients down again, and a step whose gradients overflow is left out, which the log tells. "
+        "Losses, weights and evaluation stay float32. Some CPUs kill the process at the first product in half "
+        "precision; `nearkin doctor` tries that.",
+    )
+    loaders: int | None = born(
+        None,
+        ge=0,
+        about="How many threads cut the crops of the next batches while the device computes; 0: none, each batch is "
+        "loaded when its turn comes. null: 0 on a CPU, where they would take the cores away from the network, else one "
+        "less than there are cores, at least 1 and at most 8. No bit of a result depends on it, and it is not part of "
+        "a run's name.",
     )
     curve: bool = born(
         False,
@@ -290,6 +324,18 @@ class TrainSpec(Frozen):
         "draw a curve over epochs (curve.json). The choice of the epoch never sees it. It is not part of a run's "
         "name, and a run that is stored already gets no curve afterwards.",
     )
+
+    @field_validator("device")
+    @classmethod
+    def _is_a_device(cls, name: str) -> str:
+        known_device(name)
+        return name
+
+    @field_validator("amp", mode="before")
+    @classmethod
+    def _is_a_precision(cls, amp: Any) -> Any:
+        one_of("bf16", "fp16", "true", "false", **{"train.amp": str(amp).lower()})
+        return {"bf16": True, "true": True, "false": False}.get(str(amp).lower(), amp)  # stored as it was before fp16
 
     @model_validator(mode="after")
     def _stops_on_validation(self) -> "TrainSpec":

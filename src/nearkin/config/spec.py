@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from nearkin import registry as registries
 from nearkin.config import identity
 from nearkin.config.born import births, births_of, born, left_open
-from nearkin.config.parse import flatten, read_yaml
+from nearkin.config.parse import ALIASES, canonical, flatten, read_yaml
 from nearkin.config.parts import (
     PARTS,
     DataSpec,
@@ -32,18 +32,13 @@ from nearkin.config.parts import (
     SamplerSpec,
     sentence,
 )  # fmt: skip
+from nearkin.config.recipes import Recipe
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
 from nearkin.errors import NearkinError, choices
 
-ALIASES = {
-    "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
-    "backbone": "model.backbone", "weights": "model.weights", "dim": "model.dim", "cut": "model.cut",
-    "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name", "method": "method.name",
-    "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
-}  # fmt: skip
 NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
 # where it runs and what is kept, not what is run; what is excluded counts by its effect, the data hash
-UNHASHED = {"data.root", "data.exclude", "train.device", "train.curve"}
+UNHASHED = {"recipe", "protocol.path", "data.root", "data.exclude", "train.device", "train.loaders", "train.curve"}
 
 
 class RunSpec(Frozen):
@@ -96,6 +91,11 @@ class RunSpec(Frozen):
     train: TrainSpec = Field(
         default_factory=lambda: TrainSpec(),
         description="How it is trained: optimiser, epochs, batches, the choice of the epoch.",
+    )
+    recipe: str | None = born(
+        None,
+        about="The settings of a publication, under all others: what is set beside it wins, and `nearkin list recipes` "
+        "names them. It is not part of a run's name: the same settings without it are the same run.",
     )
     purpose: Literal["final", "trial"] = born(
         "final",
@@ -157,14 +157,18 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
     """A spec from words or trees; later sources win. One that names another part (another loss, data set, ...) begins
     with that part's own defaults: what earlier sources set for the old one is gone."""
     words: dict[str, Any] = {}
+    recipe = None
     for source in sources:
         if source is None:
             continue
-        given = source.tree() if isinstance(source, RunSpec) else source
-        new = {ALIASES.get(k, k): v for k, v in flatten(given).items()}
+        new = canonical(source.tree() if isinstance(source, RunSpec) else source)
+        if not isinstance(source, RunSpec):                         # a spec holds what its recipe says already
+            recipe = new.get("recipe", recipe)
         for key in _replaced(words, new):
             del words[key]
         words.update(new)
+    if recipe is not None:
+        words = {**Recipe.named(recipe).words(words), **words}
     tree: dict[str, Any] = {}
     for key, value in words.items():
         *parents, leaf = key.split(".")

@@ -11,6 +11,7 @@ from nearkin.data.table import Table
 from nearkin.progress import parallel
 from nearkin.storage import atomic, cache_dir
 
+SAVED = 100_000                     # new files after which their hashes are saved; then twice as many, and so on
 Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
 
 
@@ -28,10 +29,9 @@ def data_hash(table: Table) -> str:
         contents = [""] * len(table)
     else:
         contents = content_hashes(table)
-    split = table.split if table.split is not None else [""] * len(table)
-    for i, content in enumerate(contents):
-        row = [table.shown(i), table.classes[table.labels[i]], str(split[i]), content]
-        total.update(json.dumps(row).encode())
+    splits = table.split.tolist() if table.split is not None else [""] * len(table)
+    for i, (label, split, content) in enumerate(zip(table.labels.tolist(), splits, contents, strict=True)):
+        total.update(json.dumps([table.shown(i), table.classes[label], str(split), content]).encode())
     return total.hexdigest()
 
 
@@ -45,13 +45,23 @@ def content_hashes(table: Table) -> list[str]:
     new = [path for path, stat in stats.items() if stat is not None and known.get(path, [])[:3] != stat]
     if new:
         found = parallel(_content, new, "Hashing images")
-        for path, content in zip(new, found, strict=True):
-            known.pop(path, None)                                   # what it was is not what it is
-            if content:
-                known[path] = [*stats[path], content]  # type: ignore[misc]
-        with atomic(memory) as scratch:
-            (scratch / memory.name).write_text(json.dumps(known))
+        save = SAVED
+        try:
+            for done, (path, content) in enumerate(zip(new, found, strict=True), start=1):
+                known.pop(path, None)                               # what it was is not what it is
+                if content:
+                    known[path] = [*stats[path], content]  # type: ignore[misc]
+                if done == save:                                    # a kill costs half at most, saving little
+                    _remember(known, memory)
+                    save *= 2
+        finally:                                                    # after Ctrl-C no file is read twice
+            _remember(known, memory)
     return [known[path][3] if stats[path] is not None and path in known else "missing" for path in paths]
+
+
+def _remember(known: Known, memory: Path) -> None:
+    with atomic(memory) as scratch:
+        (scratch / memory.name).write_text(json.dumps(known))
 
 
 def _remembered(memory: Path) -> Known:

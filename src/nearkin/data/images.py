@@ -68,6 +68,31 @@ def decode(data: bytes, name: str) -> np.ndarray:
         raise UnreadableImage(name, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error
 
 
+def image_shape(path: Path | str) -> tuple[int, int]:
+    """Height and width of what `read_image` gives for a file, mostly from the file's first bytes alone.
+
+    Only JPEG and PNG tell their size and their orientation in a way that is the same for every program; any other file
+    is decoded. Raises `UnreadableImage` as `read_image` does, but does not notice what is wrong further inside.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(65536)
+            if head.startswith(b"\xff\xd8") and _upright(head):
+                try:
+                    height, width, *_ = simplejpeg.decode_jpeg_header(head)
+                except ValueError:                          # the header is longer
+                    height, width, *_ = simplejpeg.decode_jpeg_header(head + file.read())
+                if height * width <= (_limit() or height * width):
+                    return height, width
+        with Image.open(path) as image:
+            if image.format in ("JPEG", "PNG"):
+                width, height = image.size
+                return (width, height) if image.getexif().get(ORIENTATION, 1) >= 5 else (height, width)
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, Image.DecompressionBombError):
+        pass                                                # read_image says what is wrong
+    return read_image(path).shape[:2]
+
+
 def images_from(source: Path | str | Iterable[Path | str]) -> list[Path]:
     """The paths of images: those in a folder and all folders below it, sorted; a single file; or a list of files.
 

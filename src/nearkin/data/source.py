@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from nearkin.data.cache import Decoded
+from nearkin.data.cache import Decoded, Images
 from nearkin.data.table import Augment, Table
-from nearkin.data.transforms import centre, cut, draw_crops
+from nearkin.data.transforms import centre, cut, draw_crops, scaled, shorter_side
 from nearkin.errors import NearkinError
 
 
@@ -16,14 +16,16 @@ class PixelSource:
     """Batches of N images, augmented for training or cropped for tests, as uint8 tensors with channels first.
 
     All chance comes from the generator that is passed in, in one draw per batch, or none where `augment` allows neither
-    crops nor flips. There is no thread pool: a crop at 112
-    pixels takes a third of a millisecond, which is too little to hand over to a thread.
+    crops nor flips. A source may be read by several threads at once, each with a generator of its own.
 
     Parameters:
-        images: a table of arrays, or decoded images; a table of files must go through `decoded` first
+        images: a table of arrays, or images; a table of files must go through `open_images` first
         size: side of the test images
         crop: side of the training images
         augment: what training may do to an image, mostly `table.augment`
+        resize: shorter side of an image when squares of fixed size are cut from it: test images, and training images
+            with resize_crop. None: that which it has. A random resized crop is cut from the image as it is, which may
+            be larger
 
     A NearkinError when a side is below 1 or the table has files instead of arrays.
 
@@ -32,16 +34,16 @@ class PixelSource:
         source.train(indices, generator), source.test(indices)  # (B, 3, crop, crop), (B, 3, size, size)
     """
 
-    def __init__(self, images: Table | Decoded, *, size: int, crop: int, augment: Augment):
-        for name, side in (("size", size), ("crop", crop)):
-            if side < 1:
+    def __init__(self, images: Table | Images, *, size: int, crop: int, augment: Augment, resize: int | None = None):
+        for name, side in (("size", size), ("crop", crop), ("resize", resize)):
+            if side is not None and side < 1:
                 raise NearkinError(f"{name}={side}: an image has at least 1 pixel per side")
         if isinstance(images, Table):
             if images.images is None:
                 raise NearkinError("a table of files is decoded first: PixelSource(decoded(table, resize=...), ...)")
             images = Decoded.of(images.images)
         self.images = images
-        self.size, self.crop, self.augment = size, crop, augment
+        self.size, self.crop, self.augment, self.resize = size, crop, augment, resize
         self._whole: dict[int, np.ndarray] = {}         # side -> all images, channels first, if they have that side
 
     def __len__(self) -> int:
@@ -52,43 +54,62 @@ class PixelSource:
     ) -> Tensor:
         """Training images (B, 3, side, side) uint8 of the rows `indices` (B,); the side is `size`, else `crop`.
 
-        Each is a random resized crop, or the centre crop where `augment` allows no cropping, flipped half of the time
-        where it allows flipping. `only` is the slice of the batch that is wanted. Random numbers are drawn for the
-        whole batch in any case, so that processes with equal generators that take one slice each have the batch
+        Each is a random crop, or the centre crop where `augment` allows no cropping, flipped half of the time where it
+        allows flipping. `only` is the slice of the batch that is wanted. Random numbers are drawn for the whole batch
+        in any case, so that processes and threads with equal generators that take one slice each have the batch
         together.
         """
         side = size or self.crop
         indices = np.asarray(indices)
-        if self.augment.crop_scale is None and not self.augment.flip:
+        if not self.augment.crops and not self.augment.flip:
             return self._centred(indices[only], side)
-        heights, widths = self.images.shapes[indices].T
-        boxes, flips = (drawn[only] for drawn in draw_crops(heights, widths, self.augment, generator))
+        heights, widths = self._shapes(indices, side).T
+        boxes, flips = (drawn[only] for drawn in draw_crops(heights, widths, self.augment, generator, side))
         indices = indices[only]
-        if self.augment.crop_scale is None:
-            batch = self._centred(indices, side)
-        else:
-            batch = self._gather(lambda b: cut(self.images[int(indices[b])], boxes[b], side), len(indices), side)
-        if flips.any():
-            flipped = torch.from_numpy(flips)
-            batch[flipped] = batch[flipped].flip(-1)
-        return batch
+        if not self.augment.crops:
+            return self._centred(indices, side, flips)
+        return self._gather(lambda b: cut(self._to_cut(int(indices[b]), side), boxes[b], side), side, flips)
 
     def test(self, indices: np.ndarray, size: int | None = None) -> Tensor:
         """The centre crops (B, 3, side, side) uint8 of the rows `indices` (B,); the side is `size`, else the source's
         own."""
         return self._centred(np.asarray(indices), size or self.size)
 
-    def _centred(self, indices: np.ndarray, side: int) -> Tensor:
-        if self.images.in_memory and (self.images.shapes == side).all():
+    def _shapes(self, indices: np.ndarray, side: int) -> np.ndarray:
+        """Heights and widths (B, 2) of the images that crops are cut from."""
+        shapes = self.images.shapes[indices]
+        if self.augment.kind == "resized_crop":
+            return shapes
+        return scaled(shapes, np.maximum(self.resize or shapes.min(1, keepdims=True), side))
+
+    def _to_cut(self, index: int, side: int) -> np.ndarray:
+        """The image (H, W, 3) that a crop is cut from, of the shape in `_shapes`."""
+        image = self.images[index]
+        if self.augment.kind == "resized_crop":
+            return image
+        return shorter_side(image, max(self.resize or min(image.shape[:2]), side))
+
+    def _centred(self, indices: np.ndarray, side: int, flips: np.ndarray | None = None) -> Tensor:
+        flips = np.zeros(len(indices), bool) if flips is None else flips
+        held = self.images if isinstance(self.images, Decoded) and self.resize in (None, side) else None
+        if held is not None and held.in_memory and (held.shapes == side).all():
             if side not in self._whole:                             # transposed once, then only indexed
-                whole = self.images.pixels.reshape(-1, side, side, 3)
+                whole = held.pixels.reshape(-1, side, side, 3)
                 self._whole[side] = np.ascontiguousarray(whole.transpose(0, 3, 1, 2))
-            return torch.from_numpy(self._whole[side][indices])
-        return self._gather(lambda b: centre(self.images[int(indices[b])], side), len(indices), side)
+            batch = self._whole[side][indices]
+            if flips.any():
+                batch[flips] = batch[flips][..., ::-1]
+            return torch.from_numpy(batch)
 
-    def _gather(self, image: Callable[[int], np.ndarray], count: int, side: int) -> Tensor:
-        batch = np.empty((count, 3, side, side), np.uint8)
+        def image(b: int) -> np.ndarray:
+            pixels = self.images[int(indices[b])]
+            return centre(pixels if self.resize is None else shorter_side(pixels, self.resize), side)
 
-        for b in range(count):
-            batch[b] = image(b).transpose(2, 0, 1)
+        return self._gather(image, side, flips)
+
+    def _gather(self, image: Callable[[int], np.ndarray], side: int, flips: np.ndarray) -> Tensor:
+        batch = np.empty((len(flips), 3, side, side), np.uint8)
+        for b, flip in enumerate(flips):                            # flipped on the way, which costs nothing
+            pixels = image(b)[:, ::-1] if flip else image(b)
+            batch[b] = pixels.transpose(2, 0, 1)
         return torch.from_numpy(batch)                              # (B, 3, side, side)

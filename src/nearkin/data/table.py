@@ -1,8 +1,11 @@
 """`Table`: the one form that every data set takes, and `Augment`: what training may do to its images."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -17,11 +20,20 @@ class Augment:
         crop_scale: smallest and largest area of a random resized crop, as a share of the image; None: no random crops
         crop_ratio: smallest and largest ratio of width to height of such a crop
         flip: whether left and right may be exchanged
+        kind: resized_crop, a part of any size and shape, resized; or resize_crop, a part of the wanted size from the
+            image with its shorter side at a fixed length, for which scale and ratio are not read; a run has the kind
+            that `data.augment` says
     """
 
     crop_scale: tuple[float, float] | None = (0.08, 1.0)
     crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
     flip: bool = True
+    kind: Literal["resized_crop", "resize_crop"] = "resized_crop"
+
+    @property
+    def crops(self) -> bool:
+        """Whether training images are random parts of the images."""
+        return self.kind == "resize_crop" or self.crop_scale is not None
 
 
 @dataclass(frozen=True)
@@ -99,4 +111,11 @@ class Table:
         if self.paths is None:
             return f"image {index}"
         path = self.paths[index]
+        if self._above is not None and (whole := str(path)).startswith(self._above):
+            return whole[len(self._above) :]                        # as below, and ten times as fast
         return path.relative_to(self.root).as_posix() if self.root and path.is_relative_to(self.root) else str(path)
+
+    @cached_property
+    def _above(self) -> str | None:
+        """What the paths of all files below the root begin with; None where text does not tell."""
+        return f"{self.root}/" if self.root and self.root.name and os.sep == "/" else None

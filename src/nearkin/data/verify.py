@@ -23,8 +23,8 @@ ADVICE = "; nearkin data dedupe lists what to leave out (data.exclude=FILE)"
 class Report:
     """What `verify` found: lists for programs, and the same in words, as `problems` and `warnings`.
 
-    Problems make `ok` false. Missing and unreadable images, classes in train and in test, and counts that differ from
-    the official ones are problems in any data. Leaks (below) and classes of one image are problems in your own data,
+    Problems make `ok` false. Missing and unreadable images, and counts that differ from the official ones, are problems
+    in any data. Leaks (below), classes of one image, and classes in train and in test are problems in your own data,
     but only warnings in official data: the published sets contain some, and results on repaired data could not be
     compared with published ones. Other duplicates are warnings.
 
@@ -139,7 +139,8 @@ def _judge(report: Report, table: Table) -> None:
         listed = [f"{path} ({reason})" for path, reason in report.unreadable]
         report.problems.append(f"{_number(listed, 'file')} unreadable: {some(listed)}")
     if report.shared_classes:
-        report.problems.append(
+        lesser = report.problems if report.official is None else report.warnings        # ImageNet is made so
+        lesser.append(
             f"{_classes(report.shared_classes)} in train and in test: {some(report.shared_classes)}; "
             "only protocol=within takes such data: it keeps the given split"
         )

@@ -4,10 +4,13 @@ Chance of step t comes from generators seeded by (seed, t), one stream for each 
 (dropout), 2 miner and loss, 3 the first weights.
 """
 
+import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
+from collections.abc import Generator as Stream
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,11 +18,17 @@ import torch
 from torch import Generator, Tensor
 
 from nearkin.engine.distributed import ranks
+from nearkin.numerics import home_of_chance
 from nearkin.samplers import BatchSampler
+
+CPU = torch.device("cpu")
+AHEAD = 2                           # batches that are begun before they are asked for
+MOST_LOADERS = 8                    # of the default
+SMALLEST = 8                        # rows of a piece: handing over fewer costs more than it saves
 
 
 class Source(Protocol):
-    """Where inputs come from: pixels, or cached features behind a cut."""
+    """Where inputs come from: pixels, or cached features behind a cut. Several threads may ask at once."""
 
     def train(self, indices: np.ndarray, generator: Generator, *, only: slice = ...) -> Tensor:
         """Augmented inputs of these rows; `only` is the slice of them that is wanted."""
@@ -37,35 +46,111 @@ class Batch(NamedTuple):
 
 
 def load_batches(
-    sampler: BatchSampler, source: Source, rows: np.ndarray, seed: int, step: int, *, ahead: int
-) -> Iterator[Batch]:
-    """An endless stream of batches: the rows of all processes, the images of this one. `ahead` > 0 loads in a thread
-    while the device computes; on a CPU that thread would only take the cores away."""
+    sampler: BatchSampler,
+    source: Source,
+    rows: np.ndarray,
+    seed: int,
+    step: int,
+    *,
+    loaders: int = 0,
+    device: torch.device = CPU,
+) -> Stream[Batch, None, None]:
+    """An endless stream of batches: the rows of all processes, the images of this one.
 
+    With `loaders` threads, each batch is cut into pieces that the threads load, and the pieces of the next batches are
+    queued behind them while the device computes: no thread waits for the others at the end of a batch, few batches lie
+    in memory, and a sampler that plans from the latest embeddings, which cannot be asked ahead, has the threads share
+    its one batch. Every piece draws the random numbers of the whole batch, from a generator seeded by the step, and
+    takes its slice: the bits do not depend on the threads. For CUDA the batches lie in pinned memory, so that copying
+    them does not stop the program.
+
+    The threads end when the stream is closed.
+
+    Parameters:
+        sampler: which rows stand in a batch.
+        source: where their inputs come from; with loaders it is read by several threads at once.
+        rows: (N,) the rows of the source that the sampler's positions mean.
+        seed, step: of the run, and the number of the first batch.
+        loaders: threads; 0: the caller loads each batch when it asks for it.
+        device: where the batches go next.
+    """
     mine = cache(ranks().mine)
-    generator = Generator()                                         # one batch is loaded at a time, also in the thread
+    ahead = AHEAD if loaders and not sampler.needs_bank else 0
 
-    def load(indices: np.ndarray, step: int) -> Tensor:
-        generator.manual_seed(seed_of(seed, step, 0))
-        return source.train(rows[indices], generator, only=mine(len(indices)))
+    def load(indices: np.ndarray, step: int, only: slice) -> Tensor:
+        return source.train(rows[indices], Generator().manual_seed(seed_of(seed, step, 0)), only=only)
 
-    def draw(step: int) -> tuple[np.ndarray, dict[str, Any], int]:
-        return sampler.next(), sampler.state_dict(), step
-
-    if ahead == 0:
+    if loaders == 0:
         while True:
-            indices, state, step_ = draw(step)
-            yield Batch(indices, load(indices, step_), state)
+            indices, state = sampler.next(), sampler.state_dict()
+            yield Batch(indices, load(indices, step, mine(len(indices))), state)
             step += 1
-    waiting: deque[tuple[np.ndarray, dict[str, Any], Future[Tensor]]] = deque()
-    with ThreadPoolExecutor(1) as pool:
+    waiting: deque[tuple[np.ndarray, dict[str, Any], Pieces]] = deque()
+    pool = _pool(loaders, device)
+    try:
         while True:
             while len(waiting) <= ahead:
-                indices, state, step_ = draw(step)
-                waiting.append((indices, state, pool.submit(load, indices, step_)))
+                indices, state = sampler.next(), sampler.state_dict()
+                pieces = Pieces(mine(len(indices)), loaders, pin=device.type == "cuda")
+                pieces.fill(pool, partial(load, indices, step))
+                waiting.append((indices, state, pieces))
                 step += 1
-            indices, state, x = waiting.popleft()
-            yield Batch(indices, x.result(), state)
+            indices, state, pieces = waiting.popleft()
+            yield Batch(indices, pieces.whole(), state)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Pieces:
+    """A slice of a batch that threads fill together, each with consecutive rows.
+
+    Parameters:
+        part: the slice.
+        threads: into how many pieces it is cut; fewer where they would be smaller than SMALLEST rows.
+        pin: whether the memory is pinned.
+    """
+
+    def __init__(self, part: slice, threads: int, *, pin: bool):
+        self.first, self.count, self.pin = part.start, part.stop - part.start, pin
+        pieces = max(1, min(threads, self.count // SMALLEST))
+        ends = [self.first + self.count * i // pieces for i in range(pieces + 1)]
+        self.slices = [slice(*ends[i : i + 2]) for i in range(pieces)]
+        self.futures: list[Future[None]] = []
+        self._whole: Tensor | None = None
+        self._lock = Lock()
+
+    def fill(self, pool: ThreadPoolExecutor, load: Callable[[slice], Tensor]) -> None:
+        """Have `load` called with the slice of every piece."""
+        self.futures = [pool.submit(self._put, load, piece) for piece in self.slices]
+
+    def whole(self) -> Tensor:
+        """All rows, once they are there."""
+        for future in self.futures:
+            future.result()
+        assert self._whole is not None
+        return self._whole
+
+    def _put(self, load: Callable[[slice], Tensor], piece: slice) -> None:
+        x = load(piece)
+        with self._lock:                                            # the first piece knows shape and type
+            if self._whole is None:
+                self._whole = torch.empty((self.count, *x.shape[1:]), dtype=x.dtype, pin_memory=self.pin)
+        # by NumPy: PyTorch would begin threads of its own, a team for every loader
+        np.copyto(self._whole.numpy()[piece.start - self.first : piece.stop - self.first], x.numpy())
+
+
+def loaders_for(asked: int | None, device: torch.device) -> int:
+    """`train.loaders` as a number. On a CPU threads would only take the cores away from the network."""
+    if asked is not None:
+        return asked
+    return 0 if device.type == "cpu" else max(1, min(MOST_LOADERS, (os.cpu_count() or 1) - 1))
+
+
+def _pool(loaders: int, device: torch.device) -> ThreadPoolExecutor:
+    if device.type != "cuda":
+        return ThreadPoolExecutor(loaders, "loader")
+    index = torch.cuda.current_device() if device.index is None else device.index      # a new thread would be on GPU 0
+    return ThreadPoolExecutor(loaders, "loader", initializer=torch.cuda.set_device, initargs=(index,))
 
 
 def seed_of(seed: int, step: int, stream: int) -> int:
@@ -78,12 +163,18 @@ def seed_of(seed: int, step: int, stream: int) -> int:
 
 
 def seed_default(seed: int, device: torch.device) -> None:
-    """torch.manual_seed costs a millisecond: it notes a stack trace for every kind of device that is not there."""
+    """Seed what the network draws by itself (dropout), on the CPU and on the device.
+
+    torch.manual_seed costs a millisecond: it notes a stack trace for every kind of device that is not there.
+    """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
 
 
 def generator_on(device: torch.device) -> Generator:
-    """A generator on the device where its numbers are wanted; it is seeded anew for every step."""
-    return Generator(device.type if device.type == "cuda" else "cpu")
+    """A generator where numbers for a device are drawn; it is seeded anew for every step."""
+    return Generator(home_of_chance(device))

@@ -2,15 +2,36 @@
 
 import torch
 
+from nearkin.config.bounds import known_device
 from nearkin.errors import NearkinError
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is the first of CUDA, Apple's GPU and the CPU that is there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    """The device of a name, as `train.device` has it; `auto` is the first of CUDA, Apple's GPU and the CPU that is
+    there."""
+    known_device(name)
+    there = devices()
     if name == "auto":
-        return torch.device(next(d for d, ok in there.items() if ok))
-    if not there[name]:
-        found = ", ".join(d for d, ok in there.items() if ok)
-        raise NearkinError(f"device={name} is not available here; choices: {found}")
-    return torch.device(name)
+        return torch.device(there[0])
+    device = torch.device(name)
+    if name in there or (device.type not in ("cuda", "mps", "cpu") and _is_there(device)):
+        return device
+    raise NearkinError(
+        f"device={name} is not there; choices: auto, {', '.join(there)} (`nearkin doctor` says what this machine has)"
+    )
+
+
+def devices() -> list[str]:
+    """The names of what is there, the fastest first: cuda, cuda:0, cuda:1, ..., mps, cpu."""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    cuda = ["cuda", *(f"cuda:{index}" for index in range(gpus))] if gpus else []
+    return [*cuda, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
+
+
+def _is_there(device: torch.device) -> bool:
+    """Is a device of another kind there, which a package has brought?"""
+    try:
+        module = torch.get_device_module(device)
+    except RuntimeError:
+        return False
+    return bool(module.is_available()) and (device.index or 0) < module.device_count()

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,10 +21,11 @@ from torch import Tensor
 
 from nearkin.config.settings import TrainSpec
 from nearkin.engine.allocator import unfilled
-from nearkin.engine.batches import Source, generator_on, load_batches, seed_default, seed_of
+from nearkin.engine.batches import Source, generator_on, load_batches, loaders_for, seed_default, seed_of
 from nearkin.engine.distributed import ranks
 from nearkin.engine.gradient import batch_loss, check_chunks
 from nearkin.engine.optimise import clip, make_optimiser, schedule
+from nearkin.engine.precision import DTYPES, half
 from nearkin.errors import NearkinError
 from nearkin.memory import Memory
 from nearkin.methods.base import Method
@@ -208,6 +209,8 @@ def fit(
         return Reached()
     optimiser = make_optimiser(spec, model, objective)
     network = model if model.cut == "none" else model.back          # behind a cut the source gives features
+    kind = half(spec.amp)
+    scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")  # else it does nothing
     ahead_of_count = 0 if spec.warmup_counts else spec.warmup       # epochs that come before the first
     done = Reached(epoch=-ahead_of_count)
     sampler_state = sampler.state_dict()
@@ -219,6 +222,8 @@ def fit(
             optimiser.load_state_dict(state["optimiser"])
             if memory is not None:
                 memory.load_state_dict(state["memory"])
+            if scaler.is_enabled():
+                scaler.load_state_dict(state["scaler"])
             done, sampler_state, log_size = Reached(**state["progress"]), state["sampler"], state["log_size"]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
@@ -229,6 +234,8 @@ def fit(
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)                # (N,)
     generator = generator_on(device)                                # of miner and loss
+    host = generator if generator.device.type == "cpu" else torch.Generator()   # of what the CPU must know: mixup
+    scale = scaler.get_scale()
     of_model, of_objective = list(model.parameters()), list(objective.parameters())
     trained = [p for group in optimiser.param_groups for p in group["params"]]
     whole = True                                                    # is the state that of a finished step?
@@ -238,7 +245,7 @@ def fit(
         watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
 
     def in_half_precision(x: Tensor, mix: Mix | None) -> Embedded:
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, DTYPES[kind or "bf16"]):
             return network(x, mix)
 
     def reseed(chunk: int) -> None:
@@ -250,7 +257,7 @@ def fit(
         run.save("checkpoint.pt", {
             "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
             "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
-            "memory": memory.state_dict() if memory is not None else None,
+            "memory": memory.state_dict() if memory is not None else None, "scaler": scaler.state_dict(),
         })  # fmt: skip
         run.keep_models(done.best_epoch)
         saved = time.monotonic()
@@ -265,10 +272,9 @@ def fit(
         run.save(model_file(epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
 
     stops = Stops(checkpoint_if_whole, patience=0 if here.first else 2)
-    with run.log(log_size) as log, unfilled(), stops:
-        # a sampler that plans from the latest embeddings cannot be asked ahead
-        ahead = 2 if device.type == "cuda" and not sampler.needs_bank else 0
-        batches = load_batches(sampler, source, rows, spec.seed, done.step, ahead=ahead)
+    loaders = loaders_for(spec.loaders, device)
+    batches = load_batches(sampler, source, rows, spec.seed, done.step, loaders=loaders, device=device)
+    with run.log(log_size) as log, unfilled(), stops, closing(batches):
         model.train()
         objective.train()
         try:
@@ -289,15 +295,16 @@ def fit(
                     factor = schedule(spec, max(0, done.step - ahead_of_count * per_epoch) / per_epoch, epochs)
                     for group in optimiser.param_groups:
                         group["lr"] = group["base_lr"] * factor
-                    generator.manual_seed(seed_of(spec.seed, done.step, 2))
+                    for each in {generator, host}:
+                        each.manual_seed(seed_of(spec.seed, done.step, 2))
                     y = targets[batch.rows]                         # (B,)
-                    mix = objective.mix(len(batch.rows), model.depths, generator)
+                    mix = objective.mix(len(batch.rows), model.depths, host)
                     loss, embedded, finish = batch_loss(
-                        in_half_precision if spec.amp else network, objective, batch.x.to(device, non_blocking=True), y,
+                        in_half_precision if kind else network, objective, batch.x.to(device, non_blocking=True), y,
                         chunk=spec.chunk, mix=mix, generator=generator, reseed=reseed,
                         memory=memory if memory is not None and epoch >= memory.warmup else None,
                     )  # fmt: skip
-                    value = loss.item()
+                    value, active = numbers(loss, objective.active)
                     if not math.isfinite(value):
                         raise NearkinError(
                             f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
@@ -305,12 +312,14 @@ def fit(
                         )
                     for p in trained:                               # optimiser.zero_grad() takes twenty times as long
                         p.grad = None
-                    loss.backward()
+                    scaler.scale(loss).backward()
                     finish()
-                    here.reduce(of_model, of_objective)
+                    here.reduce(of_model, of_objective)             # infinite on one rank, infinite on all
+                    scaler.unscale_(optimiser)
                     if spec.clip is not None:
                         clip(spec, trained)
-                    optimiser.step()
+                    scaler.step(optimiser)                          # not with infinite gradients
+                    scaler.update()
                     done.step += 1
                     z = embedded.z.detach()                         # (B, D), of all processes
                     if mix is None:
@@ -320,12 +329,19 @@ def fit(
                     sampler_state = batch.sampler_state
                     if done.step == end:
                         done.spread = mean_cosine_distance(z)
-                    active = objective.active
                     entry: dict[str, Any] = {
                         "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
-                        "loss": value, "active": None if active is None else round(float(active), 4),
+                        "loss": value, "active": None if active is None else round(active, 4),
                         "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
                     }  # fmt: skip
+                    if scaler.is_enabled():
+                        before_step, scale = scale, scaler.get_scale()
+                        entry |= {"scale": scale, "skipped": scale < before_step}
+                        if scale < 1:
+                            raise NearkinError(
+                                f"train.amp=fp16: gradients are infinite at every scale down to 1 (step {done.step}): "
+                                "lower train.lr, or take train.amp=bf16 or false"
+                            )
                     log.write(**entry)
                     whole = True
                     watch(entry)
@@ -375,6 +391,14 @@ def fit(
             log.flush()
     done.seconds = before + time.monotonic() - began_at
     return done
+
+
+def numbers(loss: Tensor, active: Tensor | None) -> tuple[float, float | None]:
+    """The loss and its share of active terms as numbers, both in one wait for the device."""
+    if active is None:
+        return loss.item(), None
+    value, share = torch.stack((loss.detach(), active.detach())).tolist()
+    return value, share
 
 
 def mean_cosine_distance(z: Tensor) -> float:

@@ -1,11 +1,25 @@
-"""Things that kill a process on some machines, tried in a child process that may die."""
+"""Half precision: its kinds, and what kills a process on some machines, tried in a child process that may die."""
 
 import os
 import subprocess
 import sys
+from typing import Literal
 
-BF16 = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); assert float((a @ a)[0, 0]) == 256"
-BF16_CURE = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}      # must be set before torch is imported
+import torch
+
+Half = Literal["bf16", "fp16"]
+
+DTYPES: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
+TRIAL = (  # a product, and a convolution with its gradient
+    "import torch; a = torch.ones(256, 256, dtype={dtype}); assert float((a @ a)[0, 0]) == 256; "
+    "c = torch.nn.Conv2d(8, 8, 3).to({dtype}); c(torch.ones(2, 8, 8, 8, dtype={dtype})).sum().backward()"
+)
+CURE = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}           # must be set before torch is imported
+
+
+def half(amp: bool | str) -> Half | None:
+    """The kind of half precision that `train.amp` asks for: true is bf16; None: full precision."""
+    return "bf16" if amp is True else amp or None  # type: ignore[return-value]
 
 
 def survives(code: str, **env: str) -> tuple[bool, str]:
@@ -17,11 +31,13 @@ def survives(code: str, **env: str) -> tuple[bool, str]:
     return done.returncode == 0, lines[-1] if lines else ""
 
 
-def bf16_trap() -> str | None:
-    """A CPU may advertise AMX to a process that is not allowed to use it: the first bf16 product kills it.
+def trap(kind: Half) -> str | None:
+    """A CPU may advertise AMX to a process that is not allowed to use it: the first product in half precision kills it.
     None where all is well, else what to do."""
-    if survives(BF16)[0]:
+    code = TRIAL.format(dtype=DTYPES[kind])
+    alive, said = survives(code)
+    if alive:
         return None
-    cure = " ".join(f"{k}={v}" for k, v in BF16_CURE.items())
-    advice = f"start Python with {cure}" if survives(BF16, **BF16_CURE)[0] else "leave train.amp=false"
-    return f"a bf16 product kills the process on this CPU; {advice}"
+    cure = " ".join(f"{k}={v}" for k, v in CURE.items())
+    advice = f"start Python with {cure}" if survives(code, **CURE)[0] else "leave train.amp=false"
+    return f"a {kind} product fails on this CPU ({said}); {advice}"

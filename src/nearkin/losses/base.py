@@ -70,6 +70,7 @@ class Loss(nn.Module):
     lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters, divided by the base rate
     norm: ClassVar[str] = "none"            # how its source normalises the embedding: none or layer
     active: Tensor | None = None            # share of active terms in the last call, for the log
+    seen_labels: bool = False               # has it checked labels before? (see check_labels)
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """A subclass may define `parameter_groups(self)`; the argument `lr` is added to it here."""
@@ -196,7 +197,7 @@ class Loss(nn.Module):
 
     def extra_repr(self) -> str:
         """The hyper-parameters as `name=value`, which `print(loss)` shows."""
-        hidden = ("training", "active", "needs_square")
+        hidden = ("training", "active", "needs_square", "seen_labels")
         return ", ".join(f"{k}={v}" for k, v in vars(self).items() if not k.startswith("_") and k not in hidden)
 
 
@@ -254,10 +255,16 @@ class ProxyLoss(Loss):
 
 
 def check_labels(labels: Tensor, num_classes: int, loss: Loss) -> Tensor:
-    """Return the labels (B,) as int64; raise an error if one lies outside 0 to num_classes - 1."""
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
-        raise NearkinError(
-            f"labels run from {int(labels.min())} to {int(labels.max())}; "
-            f"{type(loss).__name__} has num_classes={num_classes} (labels 0 to {num_classes - 1})"
-        )
+    """Return the labels (B,) as int64; raise an error if one lies outside 0 to num_classes - 1.
+
+    On a CPU every batch is looked at; elsewhere, where looking waits for the device, the first one of the loss.
+    """
+    if len(labels) and (labels.device.type == "cpu" or not loss.seen_labels):
+        least, most = torch.stack(labels.aminmax()).tolist()
+        if not 0 <= least <= most < num_classes:
+            raise NearkinError(
+                f"labels run from {least} to {most}; "
+                f"{type(loss).__name__} has num_classes={num_classes} (labels 0 to {num_classes - 1})"
+            )
+        loss.seen_labels = True
     return labels.long()

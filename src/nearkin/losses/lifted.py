@@ -91,7 +91,7 @@ class GeneralizedLifted(PairLoss):
         """The scalar value over the masks (B, M) of `pairs`."""
         attract = masked_lse(pairs.raw_d, pairs.positive, 1)                                    # (B,)
         repel = masked_lse(pairs.raw_d, pairs.negative, 1, scale=-1) + self.margin              # (B,)
-        whole = attract.isfinite() & repel.isfinite()
+        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]                         # (T,)
         terms = (attract[whole] + repel[whole]).relu()
         self.active = (terms > 0).sum() / max(1, len(terms))
         return terms.sum() / max(1, len(terms)) + self.nu * mean_norm(pairs.z, self.reg_power)
@@ -130,7 +130,7 @@ class LiftedSimilarity(PairLoss):
         """The scalar value over the masks (B, M) of `pairs`."""
         attract = masked_lse(pairs.s, pairs.positive, 1, scale=-1) + self.margin                # (B,)
         repel = masked_lse(pairs.s, pairs.negative, 1)                                          # (B,)
-        whole = attract.isfinite() & repel.isfinite()
+        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]                         # (T,)
         terms = (attract[whole] + repel[whole]).relu()
         self.active = (terms > 0).sum() / max(1, len(terms))
         return terms.sum()
@@ -171,6 +171,7 @@ class LiftedWeighted(PairLoss):
         """The scalar value over the masks (B, M) of `pairs`."""
         attract = masked_lse(pairs.s, pairs.positive, 1, scale=-self.beta)                      # (B,)
         repel = masked_lse(pairs.s, pairs.negative, 1, scale=self.alpha)                        # (B,)
-        whole = attract.isfinite() & repel.isfinite()
-        self.active = whole.sum() / max(1, len(whole))
-        return (2 / self.beta * attract[whole] + 2 / self.alpha * repel[whole]).sum() / max(1, len(whole))
+        has = attract.isfinite() & repel.isfinite()                                             # (B,)
+        whole = has.nonzero()[:, 0]                                                             # (T,)
+        self.active = has.sum() / max(1, len(has))
+        return (2 / self.beta * attract[whole] + 2 / self.alpha * repel[whole]).sum() / max(1, len(has))

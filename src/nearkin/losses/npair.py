@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 from nearkin.config.bounds import at_least, one_of
 from nearkin.errors import NearkinError
 from nearkin.losses.base import Loss
-from nearkin.numerics import log1p_exp, masked_lse, matmul, mean_norm
+from nearkin.numerics import drawn, log1p_exp, masked_lse, matmul, mean_norm
 from nearkin.pairs import Couples, Pairs, draw_one
 from nearkin.registry import LOSSES
 
@@ -84,7 +84,7 @@ def draw_pair_per_class(labels: Tensor, generator: Generator | None) -> Couples:
 
     They are the first two samples of the class in a random order of the labels (B,).
     """
-    order = torch.randperm(len(labels), generator=generator, device=labels.device)
+    order = drawn(torch.randperm, len(labels), generator=generator, device=labels.device)
     grouped, place = labels[order].sort(stable=True)
     order = order[place]                                                                        # random inside a class
     first = torch.ones_like(grouped, dtype=torch.bool)

@@ -70,8 +70,7 @@ class Quadruplet(Loss):
         a, p, n, other = quadruplets
         d_ap, d_an = pairs.d_at(a, p), pairs.d_at(a, n)                                         # (T,)
         first = (d_ap - d_an + self.margin).relu()
-        has = other >= 0
-        second = (d_ap[has] - pairs.d_at(n[has], other[has]) + self.margin2).relu()
-        terms = torch.cat([first, second])
-        self.active = (terms > 0).sum() / max(1, len(terms))
-        return pairs.zero() + first.sum() / max(1, len(first)) + second.sum() / max(1, len(second))
+        has = other >= 0                                                                        # (T,)
+        second = (d_ap - pairs.d_at(n, other.clamp_min(0)) + self.margin2).relu().where(has, 0)     # (T,)
+        self.active = ((first > 0).sum() + (second > 0).sum()) / (len(first) + has.sum()).clamp_min(1)
+        return pairs.zero() + first.sum() / max(1, len(first)) + second.sum() / has.sum().clamp_min(1)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Generator, Tensor, nn
 
 from nearkin.config.bounds import at_least
@@ -84,10 +85,11 @@ class DRML(Method):
         nodes, parts = self.check(embedded)
         errors = (self.decoder(nodes.detach()) - parts.detach()).square().mean(2)           # (B, K)
         branch_of = errors.argmin(1)                                                        # (B,)
-        self.filled = branch_of.bincount(minlength=len(self.branches)) / max(1, len(branch_of))     # (K,)
+        sizes = (branch_of[:, None] == torch.arange(len(self.branches), device=branch_of.device)).sum(0)    # (K,)
+        self.filled = sizes / max(1, len(branch_of))
         value = self.w_rep * self.whole(embedded.z, labels, generator) + self.w_rec * errors.mean()
-        for k, branch in enumerate(self.branches):
-            chosen = (branch_of == k).nonzero()[:, 0]
+        samples_of = branch_of.argsort(stable=True).split(sizes.tolist())       # one wait for the device, not K
+        for k, (branch, chosen) in enumerate(zip(self.branches, samples_of, strict=True)):
             node = nodes[chosen, k]                                                            # (B_k, d)
             value = value + (branch(node, labels[chosen], generator) if len(chosen) > 1 else node.sum() * 0)
         return value

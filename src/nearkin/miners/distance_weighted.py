@@ -5,6 +5,7 @@ from torch import Generator, Tensor
 
 from nearkin.config.bounds import above, between
 from nearkin.miners.base import Miner
+from nearkin.numerics import double, drawn
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
 
@@ -47,10 +48,10 @@ class DistanceWeighted(Miner):
         """One triplet per anchor that has a positive and a negative, drawn with the generator."""
         anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
         positive = draw_one(pairs.positive, generator)[anchor]
-        up_to = self.weights(pairs)[anchor].cumsum(1, dtype=torch.float64)                      # (T, M)
-        chance = torch.rand(len(anchor), 1, generator=generator, device=anchor.device, dtype=torch.float64)
+        up_to = double(self.weights(pairs)[anchor]).cumsum(1)                                   # (T, M)
+        chance = drawn(torch.rand, len(anchor), 1, generator=generator, device=up_to.device, dtype=torch.float64)
         negative = torch.searchsorted(up_to, chance.mul_(up_to[:, -1:]), right=True)[:, 0]      # (T,)
-        return Triplets(anchor, positive, negative)
+        return Triplets(anchor, positive, negative.to(anchor.device))
 
     def weights(self, pairs: Pairs) -> Tensor:
         """P(n | a), (B, M): each row sums to 1, or is 0 for an anchor without negatives."""

@@ -4,6 +4,7 @@ import torch
 from torch import Generator
 
 from nearkin.miners.base import Miner
+from nearkin.numerics import drawn, home_of_chance
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import MINERS
 
@@ -46,17 +47,18 @@ class Random(Miner):
 def _distinct(total: int, count: int, generator: Generator | None, device: torch.device) -> torch.Tensor:
     """`count` different numbers below `total`, in random order, without a permutation of all of them."""
     if total <= 4 * count:
-        return torch.randperm(total, generator=generator, device=device)[:count]
-    chosen = torch.empty(0, dtype=torch.long, device=device)
+        return drawn(torch.randperm, total, generator=generator, device=device)[:count]
+    home = home_of_chance(device) if generator is None else generator.device
+    chosen = torch.empty(0, dtype=torch.long, device=home)
     while len(chosen) < count:
-        drawn = torch.randint(total, (2 * count,), generator=generator, device=device)
-        _, first = torch.unique(torch.cat([chosen, drawn]), return_inverse=True)
-        order = torch.cat([chosen, drawn])
-        seen = torch.full((int(first.max()) + 1,), len(order), device=device).scatter_reduce_(
-            0, first, torch.arange(len(order), device=device), "amin"
+        more = drawn(torch.randint, total, (2 * count,), generator=generator, device=home)
+        order = torch.cat([chosen, more])
+        different, first = torch.unique(order, return_inverse=True)
+        seen = torch.full((len(different),), len(order), device=home).scatter_reduce_(
+            0, first, torch.arange(len(order), device=home), "amin"
         )
         chosen = order[seen.sort().values]                          # first occurrences, in order of drawing
-    return chosen[:count]
+    return chosen[:count].to(device)
 
 
 def _nth(mask: torch.Tensor, row: torch.Tensor, n: torch.Tensor) -> torch.Tensor:

@@ -7,13 +7,16 @@ from nearkin.models.convnet import ConvNet
 from nearkin.models.cut import FeatureSource
 from nearkin.models.drml import DRMLHead
 from nearkin.models.efficientnet_lite0 import EfficientNetLite0
+from nearkin.models.fitted import FittedHead, PCAHead
 from nearkin.models.googlenet import GoogLeNet
 from nearkin.models.heads import LinearHead, NoHead
 from nearkin.models.model import Model
+from nearkin.models.projections import LDAHead, NCAHead, PCAWhiteningHead
 from nearkin.models.resnet50 import ResNet50
 from nearkin.models.timm import Timm
 
 __all__ = [
-    "BNInception", "Backbone", "ConvNet", "DRMLHead", "EfficientNetLite0", "FeatureSource", "GoogLeNet", "InputRecord",
-    "LinearHead", "Model", "NoHead", "ResNet50", "Timm", "build_model", "create_backbone",
+    "BNInception", "Backbone", "ConvNet", "DRMLHead", "EfficientNetLite0", "FeatureSource", "FittedHead", "GoogLeNet",
+    "InputRecord", "LDAHead", "LinearHead", "Model", "NCAHead", "NoHead", "PCAHead", "PCAWhiteningHead", "ResNet50",
+    "Timm", "build_model", "create_backbone",
 ]  # fmt: skip

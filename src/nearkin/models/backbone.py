@@ -102,6 +102,10 @@ class Backbone(nn.Module):
             x = self.run_stage(name, x)
         return x                                                                            # (B, C, h, w)
 
+    @classmethod
+    def check_side(cls, side: int) -> None:
+        """A NearkinError if the network cannot take square images of this side; asked before any data are read."""
+
     @property
     def network(self) -> nn.Module:
         """The module whose parameter names are those of a public checkpoint: weights are loaded into it."""

@@ -6,8 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nearkin.errors import NearkinError
 from nearkin.models.backbone import Backbone, InputRecord, init_convolutions
 from nearkin.registry import BACKBONES
+
+LEAST_SIDE = 63
 
 
 class Widths(NamedTuple):
@@ -44,9 +47,10 @@ class BNInception(Backbone):
         1x1 | 3x3_reduce -> 3x3 | double_3x3_reduce -> double_3x3_1 -> double_3x3_2 | pool -> pool_proj
 
     The blocks 3c and 4e halve the map: they have no 1x1 branch, the last convolution of a branch has stride 2, and the
-    pool is not projected. Their input must have an even side, as it has when the side of the image is a multiple of 32;
-    most other sides end in a torch error. Images go in as BGR in 0-255, minus the mean. The stages are stem,
-    inception_3a to 3c, 4a to 4e, 5a and 5b; the last map of a 224 pixel image is (1024, 7, 7).
+    pool is not projected. Their input must have an even side, as it has for images of 32n - 1 to 32n + 6 pixels, n ≥ 2
+    (223 to 230); any other side is refused, as the original cannot take it either. Images go in as BGR in 0-255, minus
+    the mean. The stages are stem, inception_3a to 3c, 4a to 4e, 5a and 5b; the last map of a 224 pixel image is
+    (1024, 7, 7).
 
     Parameters:
         classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
@@ -98,9 +102,22 @@ class BNInception(Backbone):
         prefixes = ("conv1_", "conv2_") if name == "stem" else f"{name}_"
         return [module for child, module in self.named_children() if child.startswith(prefixes)]
 
+    @classmethod
+    def check_side(cls, side: int) -> None:
+        """Convolution and pooling of 3c and of 4e agree about the half of an even side only."""
+        if side < LEAST_SIDE or (side + 1) % 32 >= 8:
+            below, above = side // 32 * 32 + 6, side // 32 * 32 + 31
+            near = max(LEAST_SIDE, below if side - below < above - side else above)
+            raise NearkinError(
+                f"bn_inception cannot take images of {side} pixels: a side of 32n - 1 to 32n + 6, n at least 2; "
+                f"the nearest is {near} (data.size, data.crop)"
+            )
+
     def run_stage(self, name: str, x: Tensor) -> Tensor:
         """The stem divides the side by 8, 3c and 4e by 2; the other blocks keep it."""
         if name == "stem":
+            for side in x.shape[2:]:
+                self.check_side(side)
             x = halved(self.conv("conv1_7x7_s2", x))
             return halved(self.conv("conv2_3x3", self.conv("conv2_3x3_reduce", x)))
         three = self.conv(f"{name}_3x3", self.conv(f"{name}_3x3_reduce", x))

@@ -22,18 +22,22 @@ def build_model(
     pool: Literal["avg", "max", "both"] = "avg",
     head: str = "linear",
     dim: int = 128,
+    init: Literal["kaiming", "torch"] = "kaiming",
     parts: int = 4,
+    pre_norm: Literal["none", "layer"] = "none",
     norm: Literal["none", "layer"] = "none",
     freeze_bn: bool = False,
+    bn_affine: bool = True,
     cut: str = "none",
 ) -> Model:
-    """`weights`: None (random), "imagenet" (those that come in a package) or a local .pth, .pt or .safetensors."""
+    """`weights`: None (random), "imagenet" (from a package or the folder NEARKIN_WEIGHTS) or a local .pth, .pt or
+    .safetensors; the other settings are those of `Model`."""
     trunk = create_backbone(backbone)
     if weights is not None:
         load_weights(trunk, weights)
     model = Model(
-        trunk, pool=pool, head=head, dim=dim, parts=parts, norm=norm, freeze_bn=freeze_bn, cut=cut,
-        pretrained=weights is not None,
+        trunk, pool=pool, head=head, dim=dim, init=init, parts=parts, pre_norm=pre_norm, norm=norm,
+        freeze_bn=freeze_bn, bn_affine=bn_affine, cut=cut, pretrained=weights is not None,
     )  # fmt: skip
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # 1.7 times faster on a CPU
 

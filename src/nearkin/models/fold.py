@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
+from nearkin.numerics import double
+
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS: tuple[type[_BatchNorm], ...] = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 TOLERANCE = 1e-3                    # of the largest value: folding moves the result by rounding alone, some 1e-6
@@ -114,17 +116,17 @@ def _fold(conv: _ConvNd, norm: _BatchNorm) -> None:
     """Give the convolution the weight and bias of both, worked out in float64."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
-    scale = (norm.running_var.double() + norm.eps).rsqrt()                                  # (C,) 1/σ
+    scale = (double(norm.running_var) + norm.eps).rsqrt()                                   # (C,) 1/σ
     if norm.weight is not None:
-        scale = scale * norm.weight.double()
-    shift = -norm.running_mean.double() if conv.bias is None else conv.bias.double() - norm.running_mean.double()
+        scale = scale * double(norm.weight)
+    shift = -double(norm.running_mean) if conv.bias is None else double(conv.bias) - double(norm.running_mean)
     shift = shift * scale                                                                   # (C,)
     if norm.bias is not None:
-        shift = shift + norm.bias.double()
+        shift = shift + double(norm.bias)
     weight = conv.weight
-    scaled = weight.double() * scale.view(-1, *[1] * (weight.ndim - 1))                     # as the weight
-    conv.weight = nn.Parameter(scaled.to(weight.dtype), weight.requires_grad)
-    conv.bias = nn.Parameter(shift.to(weight.dtype), weight.requires_grad)
+    scaled = double(weight) * scale.view(-1, *[1] * (weight.ndim - 1))                      # as the weight
+    for name, value in (("weight", scaled), ("bias", shift)):
+        setattr(conv, name, nn.Parameter(value.to(weight.dtype).to(weight.device), weight.requires_grad))
 
 
 def _close(found: Tensor, expected: Tensor) -> bool:

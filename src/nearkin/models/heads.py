@@ -4,26 +4,38 @@ A head is called with pooled features (B, F) and returns the embedding (B, D), o
 reads beside it.
 """
 
+from typing import Any
+
 from torch import Tensor, nn
 
+from nearkin.errors import NearkinError, choices
 from nearkin.registry import HEADS, hyperparameters
+
+INITS = ("kaiming", "torch")
 
 
 @HEADS.register("linear")
 class LinearHead(nn.Linear):
-    """One linear layer: kaiming-normal weights (fan out), zero bias.
+    """One linear layer.
 
-    Source: the ProxyAnchor code and its descendants.
+    Its first weights are normal with variance 2/D and its bias is 0 (`kaiming`: He et al. 2015, fan out), or both are
+    uniform in ±1/√F (`torch`: what `nn.Linear` does by itself). The second start is √(6F/D) times smaller: 7 and 10
+    times at D = 128 with F = 1024 and 2048.
+    Source: kaiming: the codes of ProxyAnchor, HIST and DRML; torch: those of Roth et al. 2020 and Musgrave et al. 2020.
 
     Parameters:
         features: F, width of the pooled feature.
         dim: D, width of the embedding.
+        init: kaiming or torch: what the layer starts from.
     """
 
-    def __init__(self, features: int, dim: int):
-        super().__init__(features, dim)
-        nn.init.kaiming_normal_(self.weight, mode="fan_out")
-        nn.init.zeros_(self.bias)
+    def __init__(self, features: int, dim: int, *, init: str = "kaiming"):
+        super().__init__(features, dim)             # torch's own start
+        if init not in INITS:
+            raise NearkinError(f"model.init={init!r}: {choices(str(init), INITS)}")
+        if init == "kaiming":
+            nn.init.kaiming_normal_(self.weight, mode="fan_out")
+            nn.init.zeros_(self.bias)
 
 
 @HEADS.register("none")
@@ -44,7 +56,7 @@ class NoHead(nn.Module):
         return x
 
 
-def make_head(name: str, features: int, dim: int, **settings: int) -> nn.Module:
+def make_head(name: str, features: int, dim: int, **settings: Any) -> nn.Module:
     """A registered head, or one by its import path; of the settings it is given those that it has."""
     cls = HEADS[name]
     known = hyperparameters(cls)

@@ -1,5 +1,7 @@
 """`Model`: pixels -> backbone -> pooling -> head -> raw embedding."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from nearkin.errors import NearkinError, choices
 from nearkin.models.backbone import Backbone, InputRecord
-from nearkin.models.heads import make_head
+from nearkin.models.heads import NoHead, make_head
 from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 
@@ -21,7 +23,7 @@ class Model(nn.Module):
     """Pixels -> backbone -> pooling -> head -> raw embedding, with a frozen front and a trained back.
 
         front(images)   normalisation, then the stages up to and including the cut: frozen, in eval mode, no graph
-        back(x)         the remaining stages, pooling, head, normalisation of the output
+        back(x)         the remaining stages, pooling, normalisation, head, normalisation of the output
         forward(images) = back(front(images))
 
     The model gives raw vectors: L2 normalisation happens in `Pairs` and in evaluation.
@@ -29,11 +31,14 @@ class Model(nn.Module):
     Parameters:
         backbone: the network without its classifier, cut into named stages.
         pool: how the last map becomes a vector: avg, max, or both (their sum).
-        head: a registered head (linear, none, drml) or an import path.
+        head: a registered head (linear, none, pca, drml) or an import path.
         dim: D, width of the embedding.
+        init: what a linear head starts from: kaiming or torch.
         parts: of a head that has parts (drml).
+        pre_norm: of the pooled feature, before the head: none, or layer (LayerNorm without parameters).
         norm: of the embedding: none, or layer (LayerNorm without parameters).
-        freeze_bn: keep the statistics of every BatchNorm as they are; γ and β train.
+        freeze_bn: keep the statistics of every BatchNorm of the backbone as they are; γ and β train.
+        bn_affine: with `freeze_bn`: False freezes γ and β, too.
         cut: what is frozen: none (the front only normalises), all stages up to the one named, or all (the front ends
             after pooling, and the head alone trains).
         pretrained: were weights loaded? A warm-up then trains the head alone.
@@ -48,26 +53,31 @@ class Model(nn.Module):
         pool: str = "avg",
         head: str = "linear",
         dim: int = 128,
+        init: str = "kaiming",
         parts: int = 4,
+        pre_norm: str = "none",
         norm: str = "none",
         freeze_bn: bool = False,
+        bn_affine: bool = True,
         cut: str = "none",
         pretrained: bool = False,
     ):
         super().__init__()
-        for what, value, known in (("pool", pool, POOLS), ("norm", norm, NORMS)):
+        for what, value, known in (("pool", pool, POOLS), ("pre_norm", pre_norm, NORMS), ("norm", norm, NORMS)):
             if value not in known:
                 raise NearkinError(f"model.{what}={value!r}: {choices(str(value), known)}")
         if cut not in (*backbone.stages, "none", "all"):
             raise NearkinError(f"model.cut={cut!r}: choices: none, {', '.join(backbone.stages)}, all")
         if head != "none" and dim < 1:
             raise NearkinError(f"model.dim={dim}: an embedding has at least 1 dimension")
+        check_batch_norm(freeze_bn, bn_affine)
         self.backbone = backbone
         self.pool = pool
-        self.head = make_head(head, backbone.features, dim, parts=parts)
+        self.pre_norm = normalisation(pre_norm, backbone.features)
+        self.head = make_head(head, backbone.features, dim, init=init, parts=parts)
         self.dim = getattr(self.head, "dim", dim)
-        self.norm = nn.LayerNorm(self.dim, elementwise_affine=False) if norm == "layer" else nn.Identity()
-        self.freeze_bn = freeze_bn
+        self.norm = normalisation(norm, self.dim)
+        self.freeze_bn, self.bn_affine = freeze_bn, bn_affine
         self.cut = cut
         self.pretrained = pretrained
         last = {"none": 0, "all": len(backbone.stages)}.get(cut)
@@ -75,6 +85,9 @@ class Model(nn.Module):
         self.frozen_stages, self.trained_stages = backbone.stages[:last], backbone.stages[last:]
         for module in self.stage_modules(self.frozen_stages):
             module.requires_grad_(False)
+        if not bn_affine:
+            for norm_layer in self.batch_norms():
+                norm_layer.requires_grad_(False)
         self.train()
 
     def front(self, images: Tensor) -> Tensor:
@@ -95,7 +108,7 @@ class Model(nn.Module):
         x = mix(len(self.trained_stages), x) if mix else x
         if self.cut != "all":
             x = self.pooled(x)                                                              # (B, C)
-        out = self.head(x)                                                                  # (B, D)
+        out = self.head(self.pre_norm(x))                                                   # (B, D)
         out = out if isinstance(out, Embedded) else Embedded(out)
         return Embedded(self.norm(out.z), out.extras, mix)
 
@@ -118,20 +131,21 @@ class Model(nn.Module):
         return pooled.flatten(1)                                                            # (B, C)
 
     def train(self, mode: bool = True) -> "Model":
-        """The front never leaves eval mode. With `freeze_bn` neither does any BatchNorm: its statistics stay,
-        its γ and β train."""
+        """The front never leaves eval mode. With `freeze_bn` neither does any BatchNorm: its statistics stay; its γ and
+        β train, unless `bn_affine` is False."""
         super().train(mode)
         for module in self.stage_modules(self.frozen_stages):
             module.eval()
         if self.freeze_bn:
-            for module in self.backbone.modules():
-                if isinstance(module, _BatchNorm):
-                    module.eval()
+            for module in self.batch_norms():
+                module.eval()
         return self
 
     def trainable_groups(self) -> list[dict[str, Any]]:
-        """Parameters by name; `new`: drawn at random, so that a warm-up may train them alone first."""
-        backbone = [p for m in self.stage_modules(self.trained_stages) for p in m.parameters()]
+        """Parameters by name; `new`: drawn at random, so that a warm-up may train them alone first. What never trains
+        is in no group: the loop switches the gradients of a group on and off."""
+        fixed = set() if self.bn_affine else {p for norm in self.batch_norms() for p in norm.parameters()}
+        backbone = [p for m in self.stage_modules(self.trained_stages) for p in m.parameters() if p not in fixed]
         groups = [
             {"name": "backbone", "params": backbone, "new": not self.pretrained},
             {"name": "head", "params": list(self.head.parameters()), "new": True},
@@ -142,7 +156,32 @@ class Model(nn.Module):
         """The modules of these stages."""
         return [module for stage in stages for module in self.backbone.stage_modules(stage)]
 
+    def batch_norms(self) -> list[nn.Module]:
+        """Every BatchNorm of the backbone."""
+        return [module for module in self.backbone.modules() if isinstance(module, _BatchNorm)]
+
+    @contextmanager
+    def headless(self) -> Iterator[None]:
+        """Inside, the model gives what its head is given: the pooled feature, normalised where `pre_norm` says so."""
+        before = self.head, self.norm, self.dim
+        self.head, self.norm, self.dim = NoHead(self.backbone.features, 0), nn.Identity(), self.backbone.features
+        try:
+            yield
+        finally:
+            self.head, self.norm, self.dim = before
+
     @property
     def record(self) -> InputRecord:
         """How the network wants its input."""
         return self.backbone.record
+
+
+def normalisation(name: str, width: int) -> nn.Module:
+    """`layer`: a LayerNorm without parameters; `none`: nothing."""
+    return nn.LayerNorm(width, elementwise_affine=False) if name == "layer" else nn.Identity()
+
+
+def check_batch_norm(freeze_bn: bool | None, bn_affine: bool) -> None:
+    """Scale and shift are frozen together with the statistics, or not at all."""
+    if not bn_affine and not freeze_bn:
+        raise NearkinError("model.bn_affine=false needs model.freeze_bn=true, not false: scale and shift freeze too")

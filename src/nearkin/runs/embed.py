@@ -10,6 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from nearkin.config.spec import RunSpec
+from nearkin.data.forms import fitted
 from nearkin.data.images import UnreadableImage, images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
 from nearkin.engine.device import pick_device
@@ -27,9 +28,9 @@ from nearkin.storage import atomic, check_writable
 class Embedder:
     """A trained model for new images: `nearkin.load(RUN).embed(images)`."""
 
-    def __init__(self, model: Model, *, size: int, resize: int, device: torch.device):
+    def __init__(self, model: Model, *, size: int, resize: int, device: torch.device, keep: int | None = None):
         self.model = model.to(device).eval()
-        self.size, self.resize, self.device = size, resize, device
+        self.size, self.resize, self.keep, self.device = size, resize, keep or resize, device
 
     @property
     def dim(self) -> int:
@@ -56,7 +57,8 @@ class Embedder:
         return unit(torch.cat(parts)).numpy()                                                   # (N, D)
 
     def _pixels(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
-        pixels = np.stack([centre(shorter_side(_pixels(image), self.resize), self.size) for image in images])
+        kept = (fitted(_pixels(image), self.resize, self.keep) for image in images)    # as training kept its images
+        pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in kept])
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)                     # (B, 3, size, size)
 
 
@@ -125,7 +127,10 @@ def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "aut
     spec = found.spec
     model = rebuild(spec)
     load_model(model, found)
-    return Embedder(model, size=spec.data.size or 0, resize=spec.data.resize or 0, device=pick_device(device))
+    data = spec.data
+    return Embedder(
+        model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device)
+    )
 
 
 def rebuild(spec: RunSpec) -> Model:

@@ -10,19 +10,19 @@ import torch
 
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.engine.allocator import tune_allocator
-from nearkin.engine.batches import Source, seed_of
+from nearkin.engine.batches import Source, seed_default, seed_of
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
 from nearkin.engine.gradient import check_chunks
 from nearkin.engine.loop import Reached, fit, model_file
 from nearkin.engine.optimise import make_optimiser
-from nearkin.engine.precision import bf16_trap
+from nearkin.engine.precision import half, trap
 from nearkin.errors import NearkinError
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.memory import Memory
 from nearkin.methods.base import Method
-from nearkin.models import Model, build_model
+from nearkin.models import FittedHead, Model, build_model
 from nearkin.numerics import unit
 from nearkin.registry import METRICS
 from nearkin.runs import events
@@ -65,7 +65,7 @@ def train(
     tune_allocator()
     prepared = prepare(make_spec(spec, words))
     test = test and prepared.spec.purpose == "final"
-    with joined(pick_device(prepared.spec.train.device)) as device, untouched():
+    with joined(pick_device(prepared.spec.train.device)) as device, untouched(device):
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
         store = Store(runs)
@@ -93,11 +93,12 @@ def is_final(run: Run) -> bool:
 
 
 @contextmanager
-def untouched() -> Iterator[None]:
-    """Inside, torch is deterministic; afterwards its settings and its random state are the caller's again."""
+def untouched(device: torch.device) -> Iterator[None]:
+    """Inside, torch is deterministic; afterwards its settings and its random state, on the CPU and on the device, are
+    the caller's again."""
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.use_deterministic_algorithms(True, warn_only=True)
         try:
             yield
@@ -108,9 +109,9 @@ def untouched() -> Iterator[None]:
 def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> None:
     """Train and store a final model. No label of a test row is known here."""
     spec, split, here = prepared.spec, prepared.split, ranks()
-    if spec.train.amp and device.type == "cpu" and (trap := bf16_trap()):
-        raise NearkinError(f"train.amp=true: {trap}")
-    torch.manual_seed(seed_of(spec.train.seed, 0, 3))
+    if (kind := half(spec.train.amp)) and device.type == "cpu" and (why := trap(kind)):
+        raise NearkinError(f"train.amp={kind}: {why}")
+    seed_default(seed_of(spec.train.seed, 0, 3), device)
     model = build_model(**spec.model.model_dump(exclude={"views"}))
     objective = make_objective(spec, model, num_classes=int(prepared.labels.max()) + 1)
     memory = None
@@ -127,8 +128,9 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
     run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))
     synchronise(model)
+    fit_head(model, source, split.train, prepared.labels, device)
     done = _loop(run, prepared, model, objective, source, memory, watch, device, again)
-    run.promote(model_file(done.best_epoch))
+    run.promote(model_file(done.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
     here.wait()
     load_model(model, run)
     z_train, z_val = (embed(model, source, rows, device) for rows in (split.train, split.val))
@@ -144,6 +146,15 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
         })  # fmt: skip
         run.keep_models(None)
         (run.path / "checkpoint.pt").unlink(missing_ok=True)
+
+
+def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
+    """A head that is computed, not trained (pca): from the pooled features of the training images, not augmented. Every
+    process has them all, and computes the same."""
+    if isinstance(model.head, FittedHead):
+        with model.headless():
+            features = embed(model, source, rows, device, title="Features of the training images")      # (N, F)
+        model.head.fit(features, torch.from_numpy(labels))
 
 
 def _loop(

@@ -3,9 +3,8 @@
 import json
 import os
 import pickle
-import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,10 @@ from nearkin.runs.log import Log, read_log
 from nearkin.storage import atomic, sweep
 
 SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
+
+
+class RunLocked(NearkinError):
+    """Another process trains or tests the run."""
 
 
 class Run:
@@ -188,10 +191,12 @@ class Run:
                 f"`nearkin runs rm {self.hash}` and train again"
             ) from error
 
-    def promote(self, name: str) -> None:
-        """Make the weights of one epoch the chosen ones, `model.pt`; the file itself stays until the run is final."""
-        with atomic(self.path / "model.pt") as scratch:
-            shutil.copyfile(self.path / name, scratch / "model.pt")
+    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]]) -> None:
+        """Make the weights of one epoch the chosen ones, `model.pt`, with records of what they have seen
+        (runs/seen.py); the file itself stays until the run is final."""
+        state = self.load(name)
+        assert state is not None
+        self.save("model.pt", {**state, "seen": [dict(record) for record in seen]})
 
     def keep_models(self, epoch: int | None = None) -> None:
         """Remove the weights of all epochs but one; None: of all."""
@@ -208,7 +213,7 @@ class Run:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise NearkinError(f"run {self.hash} is being trained by process {file.read_text().strip()}") from None
+            raise RunLocked(f"run {self.hash} is being trained by process {file.read_text().strip()}") from None
         with suppress(OSError):                             # Windows does not let a locked file be written
             file.write_text(str(os.getpid()))
         try:
@@ -242,7 +247,7 @@ class ReadOnlyRun(Run):
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Nothing."""
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]]) -> None:
         """Nothing."""
 
     def keep_models(self, epoch: int | None = None) -> None:

@@ -5,7 +5,7 @@
                   environment.json   versions, commit, CPU, threads of every session that worked on it
                   log.jsonl          one line per step, one per epoch
                   checkpoint.pt      where to go on, and model-<epoch>.pt, the best weights so far (gone when final)
-                  model.pt           the chosen weights of model and objective
+                  model.pt           the chosen weights of model and objective, and what they have seen (runs/seen.py)
                   validation.npz     raw embeddings, labels and rows of the validation images
                   curve/             test embeddings of every epoch, without labels (train.curve=true)
                   final.json         which epoch was chosen, by which rule: after it the run can be tested

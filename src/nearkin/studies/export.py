@@ -20,7 +20,9 @@ def check_ending(path: Path) -> None:
         raise NearkinError(f"{path}: a table is written as {', '.join(ENDINGS)}, by the ending of its name")
 
 
-def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> None:
+def write_table(
+    path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, notes: Sequence[str] = ()
+) -> None:
     """Write a table, whole or not at all.
 
     Parameters:
@@ -28,13 +30,20 @@ def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
         header: names of the columns.
         rows: one text per column.
         numbers: how many columns at the end hold numbers; they are set flush right.
+        notes: what a reader must know, one sentence each: below the table; in .csv a last column, in every row.
     """
     check_ending(path)
     with atomic(path) as scratch, open(scratch / path.name, "w", newline="", encoding="utf-8") as file:
         if path.suffix.lower() == ".csv":
-            csv.writer(file).writerows([header, *rows])
+            more = [["; ".join(notes)]] * len(rows) if notes else [[]] * len(rows)
+            heading = [*header, "notes"] if notes else header
+            csv.writer(file).writerows([heading, *([*row, *note] for row, note in zip(rows, more, strict=True))])
+        elif path.suffix.lower() == ".md":
+            below = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in notes)
+            file.write(_markdown(header, rows, numbers) + below)
         else:
-            file.write((_markdown if path.suffix.lower() == ".md" else _latex)(header, rows, numbers))
+            below = "".join(f"\n\\par {note.translate(LATEX)}.\n" for note in notes)
+            file.write(_latex(header, rows, numbers) + below)
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:

@@ -1,136 +1,158 @@
 """A study: a base spec, axes, seeds; every combination is a run, found by its hash or trained.
 
     name: demo
+    twin: Roth et al. 2020, table 4             # the published table that it repeats, if any
     base: {dataset: glyphs, dim: 64, epochs: 4}
+    bases:                                      # several of them: laid over `base`, the first axis
+      resnet50: {backbone: resnet50, weights: imagenet}
+      googlenet: {backbone: googlenet, weights: imagenet}
     axes:
       method:                                   # label -> words
-        untrained: {train.epochs: 0}
         multi-similarity: {loss: multi_similarity, miner: multi_similarity}
       dim: [64, 128]                            # or values of one key
     seeds: [0, 1]
+    folds: all                                  # of protocol kfold or mlrc; or a list
+    evaluations: [separated, concatenated]
     metrics: [recall@1, map_at_r, train.rho]
-    baselines: untrained                        # the default; `none` leaves the untrained network out
+    readings: [chosen, last, test_best]         # which epochs the table tells
+    baselines: customary                        # pooled and random_head; or all, none, a list
+    real: {base: {dataset: cub}, seeds: [0, 1, 2]}      # what takes the place of the above when root=DIR is given
 
 Runs that are not stored yet go to worker processes of one thread each. Kill it and call it again: what is done is
 skipped, what was begun goes on.
 """
 
 import itertools
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearkin.config.parse import read_yaml
-from nearkin.config.spec import RunSpec, make_spec
+from nearkin.config.parse import canonical, read_yaml
+from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
-from nearkin.runs.defaults import resolve
+from nearkin.protocols.folds import Folds
+from nearkin.registry import hyperparameters
 from nearkin.runs.fit import SPACE
+from nearkin.studies.baselines import baseline_cells, parse_baselines
+from nearkin.studies.cells import Cell, Study
+from nearkin.studies.readings import READINGS
 
-KEYS = ("name", "base", "axes", "seeds", "metrics", "baselines")
+__all__ = ["Cell", "Study", "read_study"]
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a study: its place on the axes, its seed, its spec."""
-
-    labels: tuple[str, ...]
-    seed: int
-    spec: RunSpec
-
-
-@dataclass(frozen=True)
-class Study:
-    """A grid of runs: its axes, its cells, and the metrics of its table."""
-
-    name: str
-    axes: tuple[str, ...]
-    cells: tuple[Cell, ...]
-    metrics: tuple[str, ...]                    # of the test; train.* of the training embeddings
-    text: str = ""                              # the file as it was read
-
-    @property
-    def select(self) -> str:
-        """The metric on validation images that its rows are sorted by: the one that chose the epochs."""
-        return self.cells[0].spec.train.select if self.cells else "map_at_r"
-
-    @property
-    def columns(self) -> list[str]:
-        """What its table shows: validation first, then what was asked for."""
-        return [f"validation {self.select}", *self.metrics]
-
-    @property
-    def asked(self) -> list[str]:
-        """The metrics that a test has to give."""
-        return [metric for metric in self.metrics if not metric.startswith("train.")]
+KEYS = ("name", "twin", "base", "bases", "axes", "seeds", "folds", "evaluations", "metrics", "readings", "baselines",
+        "real")  # fmt: skip
+EVALUATIONS = ("separated", "concatenated")
 
 
 def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
     """`words` are laid over the base, as `root=DIR` on the command line. Everything that can be wrong with the file is
     said before anything runs."""
-    content = read_yaml(path)
+    content = _real(read_yaml(path), canonical(words or {}), path)
     for key in content:
         if key not in KEYS:
             raise NearkinError(f"unknown key {key!r} in {path}: {choices(key, KEYS)}")
     name = str(content.get("name", Path(path).stem))
     if not re.fullmatch(r"\w[\w .+-]*", name):
         raise NearkinError(f"name: {name!r} in {path}: it names files: letters, digits, space and . _ - + are possible")
-    axes = content.get("axes") or {}
-    if not isinstance(axes, dict) or not all(isinstance(a, dict | list) and a for a in axes.values()):
-        raise NearkinError(f"axes in {path}: each is a list of values or a mapping from labels to words")
-    seeds = content.get("seeds", [0])
-    if not isinstance(seeds, list) or not all(type(s) is int for s in seeds) or not seeds:
-        raise NearkinError(f"seeds={seeds!r} in {path}: a list of whole numbers")
-    _distinct(seeds, f"seeds in {path}")
-    if "seed" in axes or "train.seed" in axes:
-        raise NearkinError(f"axes in {path}: seeds are no axis; write seeds: [0, 1, 2] beside the axes")
-    points = [_points(str(key), values) for key, values in axes.items()]
-    for key, place in zip(axes, points, strict=True):
-        _distinct([label for label, _ in place], f"axis {key!r} in {path}")
+    if not any(content.get(key) for key in ("base", "bases", "axes")):
+        raise NearkinError(f"{path} has neither base nor axes: there is nothing to run")
+    axes = _axes(content, path)
+    seeds = _numbers(content.get("seeds", [0]), "seeds", path)
+    readings = _some(content.get("readings", ["chosen"]), READINGS, "readings", path)
+    evaluations = _some(content.get("evaluations", ["separated"]), EVALUATIONS, "evaluations", path)
     metrics = content.get("metrics", ["recall@1", "map_at_r"])
     if not isinstance(metrics, list) or not metrics:
         raise NearkinError(f"metrics={metrics!r} in {path}: a list of names, as in [recall@1, map_at_r, train.rho]")
-    baselines = content.get("baselines", "untrained")
-    if baselines not in ("untrained", "none", None):
-        raise NearkinError(f"baselines={baselines!r} in {path}: choices: untrained, none")
+    baselines = parse_baselines(content.get("baselines", "customary"), str(path))
+    cells = _cells(content, axes, seeds, words, path)
+    if len(readings) > 1:                                           # the test needs every epoch; no run's name changes
+        cells = [Cell(c.labels, c.seed, make_spec(c.spec, {"train.curve": True}), c.fold) for c in cells]
+    if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
+        raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
+    cells += baseline_cells(cells, tuple(axes), baselines)
+    return Study(
+        name, tuple(axes), tuple(cells), tuple(_metric(str(m)) for m in metrics), Path(path).read_text(),
+        str(content.get("twin", "")), readings, evaluations,
+    )  # fmt: skip
+
+
+def _real(content: dict[str, Any], words: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The file as it is for the real data, if a root is given and the file knows them; else without `real`."""
+    real = content.pop("real", None) or {}
+    if not isinstance(real, dict) or "real" in real:
+        raise NearkinError(f"real={real!r} in {path}: keys of the study, as in {{base: {{dataset: cub}}}}")
+    return {**content, **real} if "data.root" in words else content
+
+
+def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """Axis -> its labels and their words."""
+    axes = content.get("axes") or {}
+    bases = content.get("bases")
+    if bases is not None:
+        if not isinstance(bases, dict):
+            raise NearkinError(f"bases={bases!r} in {path}: a mapping from labels to words")
+        axes = {"base": bases, **axes}
+    if not isinstance(axes, dict) or not all(isinstance(a, dict | list) and a for a in axes.values()):
+        raise NearkinError(f"axes in {path}: each is a list of values or a mapping from labels to words")
+    if "seed" in axes or "train.seed" in axes:
+        raise NearkinError(f"axes in {path}: seeds are no axis; write seeds: [0, 1, 2] beside the axes")
+    points = {str(key): _points(str(key), values) for key, values in axes.items()}
+    for key, place in points.items():
+        _distinct([label for label, _ in place], f"axis {key!r} in {path}")
+    return points
+
+
+def _cells(
+    content: Mapping[str, Any], axes: Mapping[str, list[tuple[str, dict[str, Any]]]], seeds: list[int],
+    words: Mapping[str, Any] | None, path: Path,
+) -> list[Cell]:  # fmt: skip
     base = content.get("base")
     if base is not None and not isinstance(base, dict):
         raise NearkinError(f"base={base!r} in {path}: a mapping of words, such as {{dataset: glyphs, dim: 64}}")
-    cells = [
-        Cell(tuple(label for label, _ in place), seed,
-             make_spec(base, words, *(own for _, own in place), {"train.seed": seed}))
-        for place in itertools.product(*points) for seed in seeds
-    ]  # fmt: skip
-    if baselines == "untrained":
-        cells += untrained_cells(cells, tuple(axes))
-    text = Path(path).read_text()
-    return Study(name, tuple(axes), tuple(cells), tuple(_metric(str(m)) for m in metrics), text)
+    cells = []
+    for place in itertools.product(*axes.values()):
+        own = [each for _, each in place]
+        under = [own.pop(0)] if content.get("bases") is not None else []
+        labels = tuple(label for label, _ in place)
+        for fold in _folds(content.get("folds"), make_spec(base, *under, words, *own), path):
+            for seed in seeds:
+                last = {"train.seed": seed} | ({} if fold is None else {"protocol.fold": fold})
+                cells.append(Cell(labels, seed, make_spec(base, *under, words, *own, last), fold))
+    return cells
 
 
-def untrained_cells(cells: list[Cell], axes: tuple[str, ...]) -> list[Cell]:
-    """The untrained networks that trained cells are read beside, one for each network, data and seed; those that the
-    study has already are left out. On an axis that does not change the network their label is `untrained`."""
-    def name(spec: RunSpec) -> str:
-        return json.dumps(resolve(spec).changes(), sort_keys=True)
+def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
+    """The folds to train; [None] where the study has none."""
+    if asked is None:
+        return [None]
+    protocol = spec.protocol.cls
+    if not (isinstance(protocol, type) and issubclass(protocol, Folds)):
+        raise NearkinError(f"folds={asked!r} in {path}: protocol={spec.protocol.name} has none; kfold and mlrc have")
+    count = spec.protocol.params.get("folds", hyperparameters(protocol)["folds"].default)
+    folds = list(range(count)) if asked == "all" else _numbers(asked, "folds", path)
+    for fold in folds:
+        protocol(**spec.protocol.params | {"fold": fold})           # refuses one that there is not
+    return folds
 
-    there = {name(cell.spec) for cell in cells if cell.spec.train.epochs == 0}
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.spec.train.epochs != 0:
-            groups.setdefault(name(make_spec(cell.spec, {"train.epochs": 0})), []).append(cell)
-    found = []
-    for key, group in groups.items():
-        if key in there:
-            continue
-        sides = [{cell.labels[i] for cell in group} for i in range(len(axes))]
-        labels = [side.pop() if len(side) == 1 else "untrained" for side in sides]
-        if labels and "untrained" not in labels:                    # every axis changes the network
-            labels[0] = f"{labels[0]} (untrained)"
-        found.append(Cell(tuple(labels), group[0].seed, make_spec(group[0].spec, {"train.epochs": 0})))
-    return found
+
+def _numbers(values: Any, what: str, path: Path) -> list[int]:
+    if not isinstance(values, list) or not all(type(v) is int for v in values) or not values:
+        raise NearkinError(f"{what}={values!r} in {path}: a list of whole numbers")
+    _distinct(values, f"{what} in {path}")
+    return values
+
+
+def _some(values: Any, known: Any, what: str, path: Path) -> tuple[str, ...]:
+    names = list(known) if values == "all" else values
+    if not isinstance(names, list) or not names:
+        raise NearkinError(f"{what}={values!r} in {path}: a list of {', '.join(known)}; or all")
+    for name in names:
+        if name not in known:
+            raise NearkinError(f"{what}={name!r} in {path}: {choices(str(name), known)}")
+    _distinct(names, f"{what} in {path}")
+    return tuple(names)
 
 
 def _distinct(values: list[Any], where: str) -> None:

@@ -1,7 +1,8 @@
-"""The runs of a study in worker processes of one thread each."""
+"""The runs of a study in worker processes of one thread each, spread over the GPUs that are there."""
 
 import multiprocessing
 import os
+import threading
 import time
 import traceback
 from collections.abc import Iterable
@@ -14,10 +15,12 @@ from nearkin.errors import NearkinError
 from nearkin.runs.fit import train
 from nearkin.runs.log import LogReader
 from nearkin.runs.prepare import Data, prepare
+from nearkin.runs.run import RunLocked
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
 from nearkin.storage import atomic
-from nearkin.studies.grid import Cell, Study
+from nearkin.studies.cells import Cell, Study
+from nearkin.studies.pace import work_of
 
 REFUSED = "refused"                 # in place of the hash of a run whose settings do not go together
 
@@ -30,27 +33,42 @@ class Job:
     run: Run
     metrics: list[str] = field(default_factory=list)    # that its test has to give
     process: BaseProcess | None = None
+    worker: int = 0                                     # which of the workers has it
     error: str | None = None
     same: "Job | None" = None                           # an earlier cell of the same hash: one run serves both
+    work: float = 0.0                                   # what it costs, in batches (studies/pace.py)
+    data_hash: str = ""
+    part: bool = True                                   # does this process run it? --part leaves it to another
     best: float | None = None                           # validation recall@1 so far
+    _finished: bool = False
     _last: dict[str, Any] = field(default_factory=dict)
     _log: LogReader | None = None
 
     @property
     def finished(self) -> bool:
         """Is the run done, and has it all metrics that the study asks for?"""
-        return self.run.done and (self.run.purpose == "trial" or not set(self.metrics) - self.run.metrics().keys())
+        if not self._finished and self.process is None:             # a look at the files; once it is true, it stays so
+            tested = self.run.done and (self.run.purpose == "trial" or set(self.metrics) <= self.run.metrics().keys())
+            self._finished = tested
+        return self._finished
 
     @property
     def state(self) -> str:
-        """done, failed, running or waiting."""
+        """done, failed, running, waiting, or elsewhere: in another part."""
         if self.same is not None:
             return self.same.state
         if self.process is not None:
             return "running"
         if self.error is not None:
             return "failed"
-        return "done" if self.finished else "waiting"
+        return "done" if self.finished else "waiting" if self.part else "elsewhere"
+
+    @property
+    def worked(self) -> float:
+        """How much of its work is done."""
+        if self.state == "done":
+            return self.work
+        return min(self.work, float(self.watched().get("step", 0))) if self.process is not None else 0.0
 
     def watched(self) -> dict[str, Any]:
         """The last entry of its log. Only what is new is read."""
@@ -70,7 +88,8 @@ def jobs_of(study: Study, store: Store) -> list[Job]:
     jobs = []
     for cell in study.cells:
         try:
-            job = Job(cell, store.run(prepare(cell.spec, known).hash), study.asked)
+            prepared = prepare(cell.spec, known)
+            job = Job(cell, store.run(prepared.hash), study.asked, work=work_of(prepared), data_hash=prepared.data_hash)
         except NearkinError as error:                               # it cannot even begin; the others can
             jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
             continue
@@ -80,15 +99,30 @@ def jobs_of(study: Study, store: Store) -> list[Job]:
     return jobs
 
 
+def take_part(jobs: list[Job], part: str) -> None:
+    """Leave all but one part to other processes: `3/16` is the third of sixteen, every sixteenth run from the third on.
+    Parts are disjoint and together the study, in whatever order and wherever they run."""
+    number, _, of = part.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise NearkinError(f"--part {part}: a part of all, as 3/16: from 1/16 to 16/16")
+    for place, job in enumerate(job for job in jobs if job.same is None):
+        job.part = place % int(of) == int(number) - 1
+
+
 def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     """studies/NAME/study.json: the study's file, its cells, and the runs they map to."""
     import json
 
     path = store.root / "studies" / study.name / "study.json"
     cells = [
-        {"labels": job.cell.labels, "seed": job.cell.seed, "run": job.run.hash, "error": job.error} for job in jobs
-    ]
-    told = {"name": study.name, "axes": study.axes, "metrics": study.metrics, "cells": cells, "file": study.text}
+        {"labels": job.cell.labels, "seed": job.cell.seed, "fold": job.cell.fold, "run": job.run.hash,
+         "baseline": job.cell.baseline, "error": job.error}
+        for job in jobs
+    ]  # fmt: skip
+    told = {
+        "name": study.name, "twin": study.twin, "axes": study.axes, "metrics": study.metrics, "select": study.select,
+        "readings": study.readings, "evaluations": study.evaluations, "cells": cells, "file": study.text,
+    }  # fmt: skip
     with atomic(path) as scratch:
         (scratch / path.name).write_text(json.dumps(told, indent=1) + "\n")
     return path
@@ -100,7 +134,7 @@ def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) ->
     context.set_forkserver_preload(["nearkin.runs.fit"])            # torch is imported once, not once per run
     threads = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"                             # spinning threads of two workers starve each other
-    waiting = [job for job in jobs if job.same is None and job.error is None and not job.finished]
+    waiting = [job for job in jobs if job.same is None and job.error is None and job.part and not job.finished]
     running: list[Job] = []
     try:
         while waiting or running:
@@ -109,7 +143,9 @@ def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) ->
                 running.remove(job)
             while waiting and len(running) < workers:
                 job = waiting.pop(0)
-                target = (job.cell.spec.tree(), str(runs), str(job.run.path), job.metrics)
+                job.worker = min(set(range(workers)) - {other.worker for other in running})
+                gpu = gpu_of(job.worker, job.cell.spec.train.device)
+                target = (job.cell.spec.whole(), str(runs), str(job.run.path), job.metrics, gpu)
                 job.process = context.Process(target=_work, args=target)
                 job.process.start()
                 running.append(job)
@@ -127,30 +163,59 @@ def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) ->
             os.environ["OMP_NUM_THREADS"] = threads
 
 
+def gpu_of(worker: int, device: str) -> int | None:
+    """The GPU of a worker: of several, each takes the next; None: what torch takes by itself, or what the spec names.
+
+    The spec keeps its word, auto or cuda: which of the GPUs it was means nothing on the next machine.
+    """
+    import torch
+
+    count = torch.cuda.device_count() if device in ("auto", "cuda") else 0
+    return worker % count if count > 1 else None
+
+
 def _collect(job: Job) -> None:
     """What became of a worker."""
-    assert job.process is not None
-    job.process.join()
+    process, job.process = job.process, None
+    assert process is not None
+    process.join()
     if not job.finished:
         note = job.run.path / "error.txt"
-        ended = f"the worker ended with exit code {job.process.exitcode}"
+        ended = f"the worker ended with exit code {process.exitcode}"
         job.error = note.read_text().strip().splitlines()[0] if note.exists() else ended
-    job.process = None
 
 
-def _work(spec: dict[str, Any], runs: str, path: str, metrics: list[str]) -> None:
+def _end_with_the_parent() -> None:
+    """A runner that is killed cannot end its workers: they see it, write a checkpoint and end themselves."""
+    import signal
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _work(spec: dict[str, Any], runs: str, path: str, metrics: list[str], gpu: int | None = None) -> None:
     import signal
 
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)                    # the parent ends its workers itself
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
+    if gpu is not None:
+        torch.cuda.set_device(gpu)                                  # what `cuda` without a number means from here on
     note = Path(path) / "error.txt"
     note.unlink(missing_ok=True)
     try:
-        run = train(spec, runs=runs)
-        if run.purpose == "final":
-            test(run, metrics=metrics)
+        while True:
+            try:
+                run = train(spec, runs=runs)
+                if run.purpose == "final":
+                    test(run, metrics=metrics)
+                break
+            except RunLocked:                                       # another study has it: wait for its result
+                time.sleep(1)
     except Exception as error:                                      # whatever it is, the study goes on without this run
         note.parent.mkdir(parents=True, exist_ok=True)
         first = str(error) if isinstance(error, NearkinError) else f"{type(error).__name__}: {error}"

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nearkin.registry import METRICS
-from nearkin.runs.store import Run
+from nearkin.studies.budgets import budget_of, unequal
+from nearkin.studies.cells import Study
 from nearkin.studies.export import write_table
-from nearkin.studies.grid import Study
+from nearkin.studies.joined import joined_metrics
+from nearkin.studies.readings import PICKED, READINGS, numbers, read
 from nearkin.studies.runner import Job
 
 SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1
@@ -16,39 +18,95 @@ SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1
 
 @dataclass
 class Row:
-    """Mean and sample standard deviation over seeds of one place on the axes."""
+    """One row of the table: a place on the axes, and a reading of its runs."""
 
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]             # as `study.headings` has them
     seeds: int
     failed: int
     mean: dict[str, float] = field(default_factory=dict)
     std: dict[str, float | None] = field(default_factory=dict)
+    values: dict[int, dict[str, float]] = field(default_factory=dict)       # seed -> its values, folds averaged
+    reading: str = "chosen"
+    budget: dict[str, str] = field(default_factory=dict)
 
 
-def rows_of(study: Study, jobs: list[Job]) -> list[Row]:
-    """The table of a study, best validation first; rows without validation come last, in the order of the file."""
+def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[Row]:
+    """The table of a study, best validation first; rows without validation come last, in the order of the file. Joined
+    folds are evaluated here; `folder` is where that is kept."""
     rows = []
     for labels in dict.fromkeys(cell.labels for cell in study.cells):
         mine = [job for job in jobs if job.cell.labels == labels]
-        results = [numbers(job.run, study.select) for job in mine if job.run.done]
-        row = Row(labels, len(results), sum(job.state == "failed" for job in mine))
-        for metric in study.columns:
-            values = [r[metric] for r in results if r.get(metric) is not None]
-            if values:
-                row.mean[metric] = statistics.fmean(values)
-                row.std[metric] = statistics.stdev(values) if len(values) > 1 else None
-        rows.append(row)
+        for evaluation in study.evaluations:
+            if evaluation == "concatenated" and mine[0].cell.baseline is not None:
+                continue                                            # one network, not one per fold
+            for reading in study.readings if mine[0].cell.spec.train.epochs != 0 else ("chosen",):
+                row = _row(study, mine, labels, evaluation, reading, folder)
+                if evaluation == "separated" or row.values:
+                    rows.append(row)
     sign = 1 if METRICS[study.select.partition("@")[0]].better == "low" else -1
     first = study.columns[0]
-    return sorted(rows, key=lambda row: sign * row.mean[first] if first in row.mean else math.inf)
+
+    def key(row: Row) -> float:
+        validated = [each for each in rows if each.labels[: len(study.axes)] == row.labels[: len(study.axes)]]
+        found = next((each.mean[first] for each in validated if first in each.mean), None)
+        return math.inf if found is None else sign * found
+
+    return sorted(rows, key=key)
 
 
-def numbers(run: Run, select: str) -> dict[str, float]:
-    """The test metrics of a run, as train.* those of its training embeddings, and its validation."""
-    final = run.read_json("final.json")
-    space = final.get("train") or (run.result["train"] if run.tested else {})
-    validation = {f"validation {select}": final["validation"].get(select)}
-    return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
+def _row(
+    study: Study, jobs: list[Job], labels: tuple[str, ...], evaluation: str, reading: str, folder: Path | None
+) -> Row:
+    """One row: folds are averaged (or joined) first, then seeds."""
+    values: dict[int, dict[str, float]] = {}
+    for seed in dict.fromkeys(job.cell.seed for job in jobs):
+        folds = [job for job in jobs if job.cell.seed == seed and job.run.done]
+        if evaluation == "concatenated":
+            whole = len(folds) == sum(job.cell.seed == seed for job in jobs)
+            if whole and reading == "chosen" and folder is not None:
+                values[seed] = dict(joined_metrics([job.run for job in folds], study.asked, folder))
+        elif folds:
+            values[seed] = _averaged([read(job.run, reading, study.select) for job in folds])
+    words = [evaluation] if len(study.evaluations) > 1 else []
+    epoch = READINGS[reading][0] if jobs[0].cell.spec.train.epochs != 0 else "untrained"
+    words += [epoch] if len(study.readings) > 1 else []
+    done = [job.run for job in jobs if job.run.done]
+    failed = sum(job.state == "failed" for job in jobs)
+    row = Row((*labels, *words), len(values), failed, values=values, reading=reading)
+    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}))
+    for metric in study.columns:
+        found = [own[metric] for own in values.values() if own.get(metric) is not None]
+        if found:
+            row.mean[metric] = statistics.fmean(found)
+            row.std[metric] = statistics.stdev(found) if len(found) > 1 else None
+    return row
+
+
+def _averaged(folds: list[dict[str, float | None]]) -> dict[str, float]:
+    """The mean over folds of every metric that all of them have."""
+    keys = [key for key in folds[0] if all(fold.get(key) is not None for fold in folds)]
+    return {key: statistics.fmean(fold[key] for fold in folds) for key in keys}  # type: ignore[misc]
+
+
+def notes_of(study: Study, rows: list[Row]) -> list[str]:
+    """What a reader of the table must know: unequal budgets, and how much a reading flatters."""
+    chosen = [row for row in rows if row.reading == "chosen"]
+    notes = unequal({" ".join(row.labels[: len(study.axes)]) or study.name: row.budget for row in chosen})
+    for reading in study.readings:
+        label = READINGS[reading][0]
+        if PICKED not in label:
+            continue
+        gains = []
+        for metric in study.asked:
+            own = {row.labels[:-1]: row for row in rows if row.reading == reading and metric in row.mean}
+            plain = {row.labels[:-1]: row for row in chosen if metric in row.mean}
+            flattered = [own[key].mean[metric] - plain[key].mean[metric] for key in own.keys() & plain.keys()
+                         if plain[key].budget]  # fmt: skip
+            if flattered and is_share(metric):
+                gains.append(f"{metric} {100 * statistics.fmean(flattered):+.2f}")
+        if gains:
+            notes.append(f"{label!r} is no result; against the chosen epoch, in points: {', '.join(gains)}")
+    return notes
 
 
 def cell(row: Row, metric: str) -> str:
@@ -68,7 +126,7 @@ def is_share(metric: str) -> bool:
 
 def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     """The table as the screen shows it: names of the columns, and one text per cell."""
-    header = [*study.axes, "seeds", *(f"{m} %" if is_share(m) else m for m in study.columns)]
+    header = [*study.headings, "seeds", *(f"{m} %" if is_share(m) else m for m in study.columns)]
     lines = []
     for row in rows:
         count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
@@ -79,12 +137,14 @@ def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
 def write_summary(study: Study, rows: list[Row], jobs: list[Job], path: Path) -> list[Path]:
     """What the screen shows as .csv, .md or .tex, and beside it NAME-seeds.csv: every run's own values."""
     header, lines = shown(study, rows)
-    write_table(path, header, lines, numbers=1 + len(study.columns))
+    write_table(path, header, lines, numbers=1 + len(study.columns), notes=notes_of(study, rows))
     values = []
     for job in jobs:
         found = numbers(job.run, study.select) if job.run.done else {}
         own = ["" if found.get(m) is None else repr(found[m]) for m in study.columns]
-        values.append([*job.cell.labels, str(job.cell.seed), job.run.hash, *own])
+        fold = "" if job.cell.fold is None else str(job.cell.fold)
+        values.append([*job.cell.labels, str(job.cell.seed), fold, job.run.hash, *own])
     seeds = path.with_name(f"{path.stem}-seeds.csv")
-    write_table(seeds, [*study.axes, "seed", "run", *study.columns], values, numbers=len(study.columns))
+    names = [*study.axes, "seed", "fold", "run", *study.columns]
+    write_table(seeds, names, values, numbers=len(study.columns), notes=notes_of(study, rows))
     return [path, seeds]

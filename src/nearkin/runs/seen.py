@@ -1,0 +1,95 @@
+"""What weights have seen: the images and classes that they were learned from, so that no run is tested on them.
+
+The model.pt of a run holds a list of records under `seen`: its own, unless it is untrained, and those of the weights
+that it started from. A record travels with the file, wherever that is copied to:
+
+    run         the run's hash
+    data        the name of its data set
+    data_hash   of its data
+    rows        (N,) the rows of its table that trained it, or chose its epoch
+    classes     the hashes of the names of their classes
+
+The model.pt of an older run holds no records; while it lies in the folder of its run, they are read from split.json.
+"""
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nearkin.data import Table
+from nearkin.errors import NearkinError
+from nearkin.models.weights import is_of_a_run, read
+from nearkin.protocols import Split
+from nearkin.runs.run import Run
+
+Records = tuple[dict[str, Any], ...]
+
+
+def seen_by(weights: str | None) -> Records:
+    """The records of a file of weights; none where it is not of a run."""
+    path = Path(weights).expanduser() if weights else None
+    if path is None or not path.is_file() or path.suffix == ".safetensors":
+        return ()
+    state = read(path)
+    if not is_of_a_run(state):
+        return ()
+    if "seen" in state:
+        return tuple(state["seen"])
+    run = Run(path.absolute().parent)
+    if not (run.path / "spec.yaml").exists() or not (run.path / "split.json").exists():
+        return ()
+    head, split = run.head(), run.read_json("split.json")
+    if head["spec"].get("train", {}).get("epochs") == 0:
+        return ()
+    rows = torch.tensor([*split["train"], *split["val"]])
+    told = {"run": run.hash, "data": head["spec"]["data"]["name"], "data_hash": head.get("data_hash"), "rows": rows}
+    return ({**told, "classes": []},)                               # of other data nothing is known
+
+
+def own_record(name: str, data_hash: str, table: Table, split: Split) -> dict[str, Any]:
+    """What a run is about to learn from; its hash is added when it is stored."""
+    rows = np.concatenate([split.train, split.val])
+    classes = sorted(hashed(table.classes[label]) for label in np.unique(table.labels[rows]))
+    return {"data": name, "data_hash": data_hash, "rows": torch.from_numpy(rows), "classes": classes}
+
+
+def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table: Table, split: Split) -> None:
+    """Refuse weights that were learned from images that this run tests, or from classes that it tests as unseen ones.
+
+    Images are compared where the data are the same; classes also by name, where only the data set is. Classes that this
+    run trains on itself may be known (protocol=within).
+
+    Parameters:
+        weights: the file, for the message.
+        seen: its records.
+        own: the record of this run.
+        table, split: this run's data.
+    """
+    rows = split.test.images
+    known = np.unique(table.labels[own["rows"].numpy()])
+    unseen = np.setdiff1d(np.unique(table.labels[rows]), known)     # classes that the test takes to be new
+    for record in seen:
+        same = record["data_hash"] == own["data_hash"]
+        if not same and record["data"] != own["data"]:
+            continue
+        learnt = record["rows"].numpy() if same else np.empty(0, np.int64)
+        images = int(np.isin(rows, learnt).sum())
+        names = set(record["classes"])
+        of_rows = np.isin(unseen, table.labels[learnt])
+        classes = unseen[of_rows | np.array([hashed(table.classes[c]) in names for c in unseen], bool)]
+        if images or len(classes):
+            which = f" (such as {table.classes[classes[0]]!r})" if len(classes) else ""
+            total = len(np.unique(table.labels[rows]))
+            raise NearkinError(
+                f"weights={weights}: run {record['run']} learned from {images} of the {len(rows)} images and "
+                f"{len(classes)} of the {total} classes{which} that this run tests; take weights that have not seen "
+                "them, or divide the data as that run did"
+            )
+
+
+def hashed(name: str) -> str:
+    """A class's name in a record: comparable, but not to be read."""
+    return blake2b(name.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,69 @@
+"""Baselines: what the untrained network gives, in the rows beside the trained ones."""
+
+import json
+from typing import Any
+
+from nearkin.config.spec import RunSpec, make_spec
+from nearkin.errors import NearkinError, choices
+from nearkin.runs.defaults import resolve
+from nearkin.studies.cells import Cell
+
+# What is laid over a trained run's words. `dim` does not count where the pooled feature itself is taken.
+BASELINES: dict[str, dict[str, Any]] = {
+    "pooled": {"train.epochs": 0, "model.head": "none", "model.dim": None},
+    "random_head": {"train.epochs": 0},
+    "pca_whitening": {"train.epochs": 0, "model.head": "pca_whitening"},
+    "lda": {"train.epochs": 0, "model.head": "lda"},
+    "nca": {"train.epochs": 0, "model.head": "nca"},
+}
+CUSTOMARY = ("pooled", "random_head")
+ANY = "any"
+
+
+def parse_baselines(value: Any, where: str) -> tuple[str, ...]:
+    """The names that `baselines:` in a study's file stands for."""
+    if value in ("untrained", "customary"):
+        return CUSTOMARY
+    if value in ("none", None):
+        return ()
+    if value == "all":
+        return tuple(BASELINES)
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        raise NearkinError(f"baselines={value!r} in {where}: customary, all, none, or a list of names")
+    for name in names:
+        if name not in BASELINES:
+            raise NearkinError(f"baselines={name!r} in {where}: {choices(str(name), [*BASELINES, 'all', 'none'])}")
+    return tuple(names)
+
+
+def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, ...]) -> list[Cell]:
+    """The untrained networks that trained cells are read beside, one for each network, data and seed; those that the
+    study has already are left out. On the first axis that does not change the network their label is the baseline's
+    name, on others `any`. Of several folds the first serves: their test images are the same."""
+    def name(spec: RunSpec) -> str:
+        return json.dumps(resolve(spec).changes(), sort_keys=True)
+
+    there = {name(cell.spec) for cell in cells if cell.spec.train.epochs == 0}
+    first = min((cell.fold for cell in cells if cell.fold is not None), default=None)
+    trained = [cell for cell in cells if cell.spec.train.epochs != 0 and cell.fold == first]
+    found = []
+    for baseline in names:
+        groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
+        for cell in trained:
+            spec = make_spec(cell.spec, {"miner": "none", "regulariser": "none", "method": "none"}, BASELINES[baseline])
+            groups.setdefault(name(spec), []).append((cell, spec))
+        for key, group in groups.items():
+            if key in there:
+                continue
+            there.add(key)
+            sides = [{cell.labels[i] for cell, _ in group} for i in range(len(axes))]
+            label = f"{baseline} (untrained)"
+            labels = [side.pop() if len(side) == 1 else ANY for side in sides]
+            if ANY in labels:
+                labels[labels.index(ANY)] = label
+            elif labels:                                            # every axis changes the network
+                labels[0] = f"{labels[0]}, {label}"
+            cell, spec = group[0]
+            found.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))
+    return found

@@ -1,0 +1,51 @@
+"""What a study is once its file is read: cells, and the table that is wanted of them."""
+
+from dataclasses import dataclass
+
+from nearkin.config.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study: its place on the axes, its seed, its spec."""
+
+    labels: tuple[str, ...]
+    seed: int
+    spec: RunSpec
+    fold: int | None = None                     # of a protocol with folds
+    baseline: str | None = None                 # which, if it was added beside trained cells
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid of runs: its axes, its cells, and what its table shows of them."""
+
+    name: str
+    axes: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    metrics: tuple[str, ...]                    # of the test; train.* of the training embeddings
+    text: str = ""                              # the file as it was read
+    twin: str = ""                              # the published table that it repeats
+    readings: tuple[str, ...] = ("chosen",)     # which epochs of a run are told (studies/readings.py)
+    evaluations: tuple[str, ...] = ("separated",)       # of folds: each by itself, or their embeddings joined
+
+    @property
+    def select(self) -> str:
+        """The metric on validation images that its rows are sorted by: the one that chose the epochs."""
+        return self.cells[0].spec.train.select if self.cells else "map_at_r"
+
+    @property
+    def columns(self) -> list[str]:
+        """What its table shows: validation first, then what was asked for."""
+        return [f"validation {self.select}", *self.metrics]
+
+    @property
+    def asked(self) -> list[str]:
+        """The metrics that a test has to give."""
+        return [metric for metric in self.metrics if not metric.startswith("train.")]
+
+    @property
+    def headings(self) -> list[str]:
+        """The names of its columns of words: the axes, and what else tells rows apart."""
+        more = ["evaluation"] if len(self.evaluations) > 1 else []
+        return [*self.axes, *more, *(["epoch"] if len(self.readings) > 1 else [])]

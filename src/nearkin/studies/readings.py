@@ -1,0 +1,58 @@
+"""Readings: which epoch of a finished run a row tells.
+
+The rule of training is validation, or the last epoch. The literature mostly tells the epoch that was best on the test
+images. That can be read from the test curve of a run (train.curve=true) once the run is final, and every row that does
+so says so: it is no result, because the test images chose it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from nearkin.registry import METRICS
+from nearkin.runs.run import Run
+
+PICKED = "picked on the test images"            # the brand of a reading that is no result
+
+
+def numbers(run: Run, select: str) -> dict[str, float | None]:
+    """The test metrics of a run, as train.* those of its training embeddings, and its validation."""
+    final = run.read_json("final.json")
+    space = final.get("train") or (run.result["train"] if run.tested else {})
+    validation = {f"validation {select}": final["validation"].get(select)}
+    return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
+
+
+def _last(points: list[dict[str, Any]]) -> dict[str, float]:
+    return points[-1]["metrics"]
+
+
+def _best_recall(points: list[dict[str, Any]]) -> dict[str, float]:
+    return max(points, key=lambda point: point["metrics"]["recall@1"])["metrics"]
+
+
+def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
+    def best(metric: str) -> float:
+        values = [point["metrics"][metric] for point in points]
+        return min(values) if METRICS[metric.partition("@")[0]].better == "low" else max(values)
+
+    return {metric: best(metric) for metric in points[0]["metrics"]}
+
+
+# name -> what a table calls it, and how it is read from the points of a test curve; None: the run's own result
+READINGS: dict[str, tuple[str, Callable[[list[dict[str, Any]]], dict[str, float]] | None]] = {
+    "chosen": ("chosen by its rule", None),
+    "last": ("last", _last),
+    "test_best": (f"best recall@1, {PICKED}", _best_recall),
+    "test_best_each": (f"best of each metric, {PICKED}", _best_each),
+}
+
+
+def read(run: Run, reading: str, select: str) -> dict[str, float | None]:
+    """What a reading tells of a run that is done; an untrained network has one epoch. Empty without a test curve."""
+    _, of = READINGS[reading]
+    found = numbers(run, select)
+    if of is None or run.read_json("final.json")["epochs_trained"] == 0:
+        return found
+    if not (run.path / "curve.json").exists():
+        return {}
+    return {**of(run.read_json("curve.json")["epochs"])}
