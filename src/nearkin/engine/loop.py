@@ -395,8 +395,8 @@ def fit(
 
 def numbers(loss: Tensor, active: Tensor | None) -> tuple[float, float | None]:
     """The loss and its share of active terms as numbers, both in one wait for the device."""
-    if active is None:
-        return loss.item(), None
+    if active is None or loss.device.type == "cpu":                 # two reads are faster where nobody waits
+        return loss.item(), None if active is None else float(active)
     value, share = torch.stack((loss.detach(), active.detach())).tolist()
     return value, share
 

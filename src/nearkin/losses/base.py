@@ -260,7 +260,7 @@ def check_labels(labels: Tensor, num_classes: int, loss: Loss) -> Tensor:
     On a CPU every batch is looked at; elsewhere, where looking waits for the device, the first one of the loss.
     """
     if len(labels) and (labels.device.type == "cpu" or not loss.seen_labels):
-        least, most = torch.stack(labels.aminmax()).tolist()
+        least, most = map(int, labels.aminmax())
         if not 0 <= least <= most < num_classes:
             raise NearkinError(
                 f"labels run from {least} to {most}; "
