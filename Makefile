@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
-BENCHES := losses eval loop samplers chunks hist embed scale input
+BENCHES := losses eval loop samplers chunks hist embed scale input study
 CUB ?= $(NEARKIN_CUB)
 
 .PHONY: install demo test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) table-methods_cub

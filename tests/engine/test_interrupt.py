@@ -101,9 +101,9 @@ def same(a, b):
 
 @pytest.fixture(scope="module")
 def words():
-    from conftest import TINY
-
-    return TINY | {"loss": "nt_xent", "memory.size": 24, "train.curve": True}
+    return {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
+            "train.batch": 16, "sampler.per_class": 4, "epochs": 2, "loss": "nt_xent", "memory.size": 24,
+            "train.curve": True}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -524,7 +524,7 @@ CALLED = {
     "nearkin.losses.histogram": "nearkin.losses.FastAP, nearkin.losses.Histogram",
     "nearkin.losses.base": "nearkin.losses.Loss",
     "nearkin.miners.random": "nearkin.miners.Random",
-    "nearkin.miners.hard": "nearkin.miners.Hard, nearkin.miners.Softhard",
+    "nearkin.miners.hard": "nearkin.miners.Hard, nearkin.miners.HardFloor, nearkin.miners.Softhard",
     "nearkin.miners.all": "nearkin.miners.All",
     "nearkin.miners.foreign": "nearkin.miners.as_indices",
 }

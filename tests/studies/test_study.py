@@ -178,20 +178,18 @@ class TestBaselines:
     def labels(self, study):
         return [(cell.labels, cell.seed) for cell in study.cells if cell.spec.train.epochs == 0]
 
-    def test_a_study_has_the_untrained_network_by_default(self, tiny, tmp_path):
-        axes = {"loss": ["triplet", "margin"]}
-        study = read_study(write(tmp_path, tiny, axes=axes, seeds=[0, 1], baselines="untrained"))
-        assert self.labels(study) == [(("untrained",), 0), (("untrained",), 1)]
-        assert len(study.cells) == 6
-
     def test_one_for_each_network(self, tiny, tmp_path):
         axes = {"loss": ["triplet", "margin"], "dim": [8, 16]}
-        study = read_study(write(tmp_path, tiny, axes=axes, baselines="untrained"))
-        assert self.labels(study) == [(("untrained", "8"), 0), (("untrained", "16"), 0)]
+        study = read_study(write(tmp_path, tiny, axes=axes, baselines="customary"))
+        assert self.labels(study) == [
+            (("pooled (untrained)", "any"), 0),
+            (("random_head (untrained)", "8"), 0), (("random_head (untrained)", "16"), 0),
+        ]  # fmt: skip
 
     def test_not_where_the_study_has_it_already_nor_where_it_is_not_wanted(self, tiny, tmp_path):
         axes = {"method": {"plain": {"epochs": 0}, "trained": {"loss": "triplet"}}}
-        assert len(read_study(write(tmp_path, tiny, axes=axes, baselines="untrained")).cells) == 2
+        study = read_study(write(tmp_path, tiny, axes=axes, baselines="customary"))
+        assert [labels for labels, _ in self.labels(study)] == [("plain",), ("pooled (untrained)",)]
         assert len(read_study(write(tmp_path, tiny, axes={"dim": [8]}, baselines="none")).cells) == 1
 
 

@@ -57,9 +57,10 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
             if key in there:
                 continue
             there.add(key)
-            sides = [{cell.labels[i] for cell, _ in group} for i in range(len(axes))]
-            label = f"{baseline} (untrained)"
-            labels = [side.pop() if len(side) == 1 else ANY for side in sides]
+            label, labels = f"{baseline} (untrained)", []
+            for i in range(len(axes)):
+                side, whole = ({cell.labels[i] for cell in cells} for cells in ([c for c, _ in group], trained))
+                labels.append(ANY if side == whole or len(side) > 1 else side.pop())
             if ANY in labels:
                 labels[labels.index(ANY)] = label
             elif labels:                                            # every axis changes the network
