@@ -327,9 +327,10 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
     """
     count = mask.sum(1)                                             # (B,)
     before = count.cumsum(0) - count                                # (B,) Trues in the rows above
+    empty = mask.device.type == "cpu" and not count.any()           # of a device one would have to wait for it
     if rows is not None:
         count, before = count[rows], before[rows]
-    if mask.device.type == "cpu" and not count.any():               # nothing to draw from; a device would have to wait
+    if empty:
         return torch.zeros_like(count)
     chance = drawn(torch.rand, len(count), generator=generator, device=mask.device, dtype=torch.float64)
     nth = (chance * count).long().minimum(count - 1) + before + 1   # (T,) which True of the whole mask

@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from nearkin.errors import NearkinError
 
@@ -48,9 +48,12 @@ def cached() -> list[Kept]:
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.suffix == ".lock":
                 continue
-            files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
-            stats = [file.stat() for file in files]
-            used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
+            try:
+                files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+                stats = [file.stat() for file in files]
+                used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
+            except FileNotFoundError:                               # another process has finished or removed it
+                continue
             found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
     return sorted(found, key=lambda each: -each.size)
 
@@ -161,8 +164,17 @@ def beyond(found: list[Kept], limit: float) -> list[Kept]:
 
 
 def discard(entry: Kept) -> None:
-    """Remove an entry of the cache."""
-    shutil.rmtree(entry.path, ignore_errors=True) if entry.path.is_dir() else entry.path.unlink(missing_ok=True)
+    """Remove an entry of the cache, unless a process is making it."""
+    lock = FileLock(entry.path.with_name(f"{entry.path.name.removesuffix('.part')}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return
+    try:
+        shutil.rmtree(entry.path, ignore_errors=True) if entry.path.is_dir() else entry.path.unlink(missing_ok=True)
+    finally:
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def _make_room(path: Path) -> None:

@@ -258,3 +258,18 @@ def test_versions_of_loop_and_of_the_metric_that_selects_count(monkeypatch):
 def test_patience_below_eval_every_is_refused():
     with pytest.raises(NearkinError, match=r"train\.patience=2 is below train\.eval_every=3"):
         make_spec({"train.patience": 2, "train.eval_every": 3})
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ({"data.keep": 32}, {}),                                    # the convnet's own size
+        ({"train.warmup_counts": False}, {}),
+        ({"model.head": "none", "model.init": "torch"}, {"model.head": "none"}),
+        ({"epochs": 0, "data.crop": 24, "train.amp": True}, {"epochs": 0}),
+        ({"data.cache": "none"}, {"data.cache": "decoded"}),
+    ],
+)
+def test_what_nothing_reads_has_no_name(words, same):
+    one, other = (resolve(make_spec({"dataset": "cub", "root": "anywhere", **each})) for each in (words, same))
+    assert one.hash("d", "s") == other.hash("d", "s")

@@ -393,3 +393,30 @@ def test_a_jpeg_of_the_stated_quality_is_kept(table, cache_folder):
     Image.fromarray(images[0]).save(reference, "JPEG", quality=cache.QUALITY)
     with Image.open(reference) as same:
         assert tables == same.quantization
+
+
+@pytest.mark.parametrize("form", ["decoded", "none", "packed"])
+@pytest.mark.parametrize("moment", [1, 2])
+def test_ctrl_c_while_the_disk_writes_the_journal_loses_and_doubles_nothing(
+    table, cache_folder, form, moment, monkeypatch
+):
+    straight = built_rows(open_images(table, resize=16, cache=form))
+    shutil.rmtree(cache_folder)
+    monkeypatch.setattr(journal, "COMMIT_IMAGES", 2)
+    calls, fsync = iter(range(1000)), os.fsync
+
+    def interrupted(file):
+        fsync(file)
+        if next(calls) == moment:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_images(table, resize=16, cache=form)
+    monkeypatch.setattr(os, "fsync", fsync)
+    again = built_rows(open_images(table, resize=16, cache=form))
+    assert all(np.array_equal(one, other) for one, other in zip(straight, again, strict=True))
+
+
+def built_rows(images):
+    return [images.kept, images.shapes, *(images[i] for i in range(len(images)))]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from nearkin.data import Decoded
 from nearkin.data.source import PixelSource
 from nearkin.data.table import Augment, Table
 from nearkin.errors import NearkinError
@@ -201,3 +202,19 @@ def test_a_cache_that_cannot_be_written(tmp_path, model):
     (tmp_path / "file").write_text("")
     with pytest.raises(NearkinError, match="cannot write"):
         source(CountingPixels(), model, tmp_path / "file")
+
+
+def test_larger_copies_are_other_images_even_where_the_few_that_are_looked_at_are_not(tmp_path):
+    """The first, the last and two more images are equal under both sizes of the copy; one other is not."""
+    rng = np.random.default_rng(0)
+    model = build_model(backbone="convnet", dim=8, cut="block3")
+    names = set()
+    for keep in (40, 64):
+        sides = [keep if i == 1 else 40 for i in range(9)]
+        pixels = [rng.integers(0, 255, (40, 40, 3), dtype=np.uint8).repeat(2, 0).repeat(2, 1)[:s, :s] for s in sides]
+        images = Decoded(np.concatenate([image.reshape(-1) for image in pixels]), np.array([[s, s] for s in sides]),
+                         np.arange(9))  # fmt: skip
+        rng = np.random.default_rng(0)
+        one = PixelSource(images, size=32, crop=32, augment=Augment(), resize=32)
+        names.add(source(one, model, tmp_path, views=3)._key("abc"))
+    assert len(names) == 2

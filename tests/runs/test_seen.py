@@ -1,5 +1,8 @@
 """Weights of a run as the start of another, and what they have seen: nothing that the other run tests."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -126,3 +129,18 @@ def test_files_that_are_of_no_run(trained, tmp_path):
     state = {k.removeprefix("backbone."): v for k, v in trained[1].load("model.pt")["model"].items()}
     torch.save(state, tmp_path / "plain.pth")
     assert seen_by(str(tmp_path / "plain.pth")) == seen_by(None) == seen_by("imagenet") == ()
+
+
+def test_images_are_known_again_by_their_content(trained, tmp_path):
+    """Known classes, one image less: another data hash, and yet most test images were trained on."""
+    words, _ = trained
+    within = words | {"protocol": "within"}
+    first = sorted((Path(words["root"]) / "class00").iterdir())[0]
+    (tmp_path / "without.txt").write_text(f"class00/{first.name}\n")
+    run = nearkin.train(within | {"data.exclude": str(tmp_path / "without.txt")}, runs=tmp_path, test=False)
+    assert "learned from" in refusal(within | {"protocol.seed": 1}, run.path / "model.pt")
+    copies = tmp_path / "other"
+    shutil.copytree(words["root"], copies)
+    (copies / "class00").rename(copies / "renamed")
+    renamed = within | {"root": str(copies), "protocol.seed": 1}
+    assert "learned from" in refusal(renamed, run.path / "model.pt")

@@ -153,7 +153,7 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
         if job.process is None:
             continue
         last = job.watched()
-        at = f"{last.get('epoch', last.get('epoch_end', 0))}/{last.get('epochs', '?')}"
+        at = listing.place(last.get("epoch", last.get("epoch_end", "?")), last.get("epochs", "?"))
         loss = f"{last['loss']:.4g}" if "loss" in last else "–"
         fold = [] if job.cell.fold is None else [f"fold {job.cell.fold}"]
         rows.append([" ".join([*job.cell.labels, *fold]), str(job.cell.seed), at, loss, percent(job.best)])

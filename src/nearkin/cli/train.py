@@ -19,7 +19,7 @@ from nearkin.config.parse import parse_words, read_yaml
 from nearkin.config.spec import make_spec
 from nearkin.engine import distributed
 from nearkin.progress import Lines, bar
-from nearkin.runs import embed
+from nearkin.runs import embed, listing
 from nearkin.runs.events import Watch
 from nearkin.runs.store import Run
 from nearkin.storage import cache_dir
@@ -140,7 +140,9 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
                 if isinstance(advance, Lines):
                     advance.began = time.monotonic()                # decoding is over: training begins here
             elif "resumed" in entry:
-                say(f"resumed at epoch {entry['resumed']['epoch']}, step {entry['resumed']['step']}")
+                epoch = entry["resumed"]["epoch"]
+                at = f"at epoch {epoch}" if epoch > 0 else "in the warm-up"
+                say(f"resumed {at}, step {entry['resumed']['step']}")
             elif "epoch_end" in entry:
                 epoch, epochs = entry["epoch_end"], entry["epochs"]
                 scores = " ".join(f"{m} {tables.percent(v)}" for m, v in entry.get("validation", {}).items())
@@ -153,7 +155,8 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
             elif "step" in entry and time.monotonic() - drawn > every:
                 drawn = time.monotonic()
                 active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
-                place = "" if console.is_terminal else f"epoch {entry['epoch']}/{entry['epochs']}, "
+                at = listing.place(entry["epoch"], entry["epochs"])
+                place = "" if console.is_terminal else f"{at}, " if at == "warm-up" else f"epoch {at}, "
                 speed = f"{entry['images_per_s']:.0f} images/s"
                 advance(entry["step"], total, f"{place}loss {entry['loss']:.4g}{active}, {speed}")
 

@@ -335,7 +335,8 @@ class TrainSpec(Frozen):
     @classmethod
     def _is_a_precision(cls, amp: Any) -> Any:
         one_of("bf16", "fp16", "true", "false", **{"train.amp": str(amp).lower()})
-        return {"bf16": True, "true": True, "false": False}.get(str(amp).lower(), amp)  # stored as it was before fp16
+        stored = {"bf16": True, "true": True, "false": False}       # as it was before there was fp16
+        return stored.get(str(amp).lower(), "fp16")
 
     @model_validator(mode="after")
     def _stops_on_validation(self) -> "TrainSpec":

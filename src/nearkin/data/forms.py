@@ -127,8 +127,8 @@ class Packed(Images):
 class Files(Images):
     """N images that are decoded and resized from their own files, every time that they are read.
 
-    The names of the files are one array of bytes, so that a million of them take little memory, and nobody who looks
-    through what training is given comes across the name of a class.
+    The names of the files are one array of bytes, so that a million of them take little memory. Training is given it,
+    with the folders of test images in it: nothing in nearkin reads them, but a loss that decodes the bytes could.
 
     Fields:
         names: (bytes,) uint8, the paths of all files, one after another

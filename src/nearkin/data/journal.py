@@ -1,7 +1,8 @@
 """Building a folder of the cache image by image, so that a build that was stopped goes on where it stood.
 
     <folder>.part/pixels.bin    what is kept of each image, one after another
-                  journal       a line of JSON per image: [height, width, bytes], or [reason] of an unreadable one
+                  journal       a line of JSON per image: [number, height, width, bytes], or [number, reason] of an
+                                unreadable one
 
 `pixels.bin` is written first and made durable; only then the journal says so. What the journal lists is therefore
 there, after a kill and after a power cut; what it does not list is cut off and made again. In the end `index.npz` is
@@ -71,12 +72,12 @@ class Journal:
 
     def commit(self) -> None:
         """Make durable what was added, then say so in the journal."""
+        lines, self._lines, self._since = self._lines, [], 0        # first: a Ctrl-C in here must not write them twice
         self._pixels.flush()
         os.fsync(self._pixels.fileno())
-        self._journal.write("".join(self._lines).encode())
+        self._journal.write("".join(lines).encode())
         self._journal.flush()
         os.fsync(self._journal.fileno())
-        self._lines, self._since = [], 0
 
     def close(self) -> None:
         """Close the files."""
@@ -84,8 +85,8 @@ class Journal:
         self._journal.close()
 
     def _note(self, entry: list) -> None:
+        self._lines.append(json.dumps([len(self), *entry]) + "\n")
         self._enter(entry)
-        self._lines.append(json.dumps(entry) + "\n")
         self._since += 0 if len(entry) == 1 else entry[2]
         if self._since >= COMMIT or len(self._lines) >= COMMIT_IMAGES:
             self.commit()
@@ -105,9 +106,11 @@ class Journal:
             with open(self.part / "journal", "rb") as lines:
                 for line in lines:
                     entry: Any = json.loads(line) if line.endswith(b"\n") else None
-                    if not _is_entry(entry) or (len(entry) == 3 and self.total + entry[2] > there):
+                    if not _is_entry(entry) or entry[0] != len(self):
                         break
-                    self._enter(entry)
+                    if len(entry) == 4 and self.total + entry[3] > there:
+                        break
+                    self._enter(entry[1:])
                     good += len(line)
         except (OSError, ValueError):                               # absent, or damaged from here on
             pass
@@ -196,5 +199,5 @@ def _write_index(journal: Journal, paths: list[str]) -> None:
 def _is_entry(entry: object) -> bool:
     if not isinstance(entry, list):
         return False
-    numbers = len(entry) == 3 and all(type(value) is int and value >= 0 for value in entry)
-    return numbers or (len(entry) == 1 and isinstance(entry[0], str))
+    numbers = len(entry) == 4 and all(type(value) is int and value >= 0 for value in entry)
+    return numbers or (len(entry) == 2 and type(entry[0]) is int and isinstance(entry[1], str))

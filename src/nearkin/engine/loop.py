@@ -302,13 +302,14 @@ def fit(
                     loss, embedded, finish = batch_loss(
                         in_half_precision if kind else network, objective, batch.x.to(device, non_blocking=True), y,
                         chunk=spec.chunk, mix=mix, generator=generator, reseed=reseed,
-                        memory=memory if memory is not None and epoch >= memory.warmup else None,
+                        memory=memory if memory is not None and epoch + ahead_of_count >= memory.warmup else None,
                     )  # fmt: skip
                     value, active = numbers(loss, objective.active)
                     if not math.isfinite(value):
                         raise NearkinError(
                             f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
-                            f"(now {group['lr']:g}), or set train.clip=10"
+                            f"(now {spec.lr:g}), or set train.clip=10"
+                            + (", or take train.amp=bf16 or false" if kind == "fp16" else "")
                         )
                     for p in trained:                               # optimiser.zero_grad() takes twenty times as long
                         p.grad = None

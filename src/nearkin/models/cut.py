@@ -190,6 +190,9 @@ class FeatureSource:
             for name, value in module.state_dict().items():
                 key.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
                 key.update(value.cpu().contiguous().numpy().tobytes())
+        images = getattr(self.pixels, "images", None)
+        if images is not None and getattr(self.pixels, "resize", None) is not None:
+            key.update(images.shapes.tobytes())                     # larger copies: all crops may be others
         some = np.unique(np.linspace(0, len(self) - 1, 4).astype(int))
         plain = self.pixels.test(some)
         drawn = self.pixels.train(some, torch.Generator().manual_seed(0), size=plain.shape[-1])

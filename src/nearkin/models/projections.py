@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nearkin.config.bounds import available_memory
 from nearkin.errors import NearkinError
-from nearkin.models.fitted import FittedHead, PCAHead
+from nearkin.models.fitted import BLOCK, FittedHead, PCAHead
 from nearkin.registry import HEADS
 
 
@@ -28,9 +28,11 @@ class PCAWhiteningHead(PCAHead):
     def fit(self, features: Tensor, labels: Tensor) -> None:
         """Mean and scaled directions from the features (N, F) of the training images."""
         super().fit(features, labels)
-        spread = (self.forward(features.to(self.axes)).double().square().mean(0)).sqrt()        # (D,)
+        mean, axes = self.mean.cpu().double(), self.axes.cpu().double()
+        squares = sum(((block.double() - mean) @ axes.T).square().sum(0) for block in features.cpu().split(BLOCK))
+        spread = (squares / len(features)).sqrt()                                           # (D,)
         scale = torch.where(spread > spread.max() * 1e-6, 1 / spread, 0)
-        self.axes.mul_(scale[:, None].to(self.axes))
+        self.axes.copy_(axes * scale[:, None])
 
 
 class LinearMap(FittedHead):

@@ -59,19 +59,37 @@ def resolve(spec: RunSpec) -> RunSpec:
             "data": _fill(spec.data, geometry),
         }
     )
+    filled = without_idle(filled)
     if filled.train.epochs == 0 and (plain := untrained(filled)) != spec:
         return resolve(plain)
     parts = {part: _with_defaults(getattr(filled, part)) for part in filled.classes()}
     return filled.model_copy(update=parts)
 
 
+def without_idle(spec: RunSpec) -> RunSpec:
+    """The same with settings at their defaults that nothing reads: so that one meaning has one name."""
+    data: dict[str, Any] = {}
+    model: dict[str, Any] = {}
+    train: dict[str, Any] = {}
+    if spec.data.keep == spec.data.resize:
+        data["keep"] = None
+    if spec.model.head != "linear":
+        model["init"] = ModelSpec.model_fields["init"].default
+    if spec.train.warmup == 0:
+        train["warmup_counts"] = True
+    return spec.model_copy(update={
+        "data": spec.data.model_copy(update=data), "model": spec.model.model_copy(update=model),
+        "train": spec.train.model_copy(update=train),
+    })  # fmt: skip
+
+
 def untrained(spec: RunSpec) -> RunSpec:
     """What is left of a resolved spec when nothing is trained: data, protocol, network, seed. Loss, miner, sampler,
     optimiser and crops do not count, so that the untrained network is computed once, whatever it is compared with."""
-    crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop_scale", "crop_ratio", "flip")}
+    crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop", "crop_scale", "crop_ratio", "flip")}
     return RunSpec(
         data=spec.data.model_copy(update=crops), protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
-        train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device, amp=spec.train.amp),
+        train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device),
     )  # fmt: skip
 
 

@@ -47,7 +47,12 @@ def state(run: Run) -> str:
     lines = read_log(run.path / "log.jsonl")
     if not lines:
         return "begun"
-    return f"begun {lines[-1].get('epoch', lines[-1].get('epoch_end'))}/{lines[-1]['epochs']}"
+    return f"begun {place(lines[-1].get('epoch', lines[-1].get('epoch_end')), lines[-1]['epochs'])}"
+
+
+def place(epoch: Any, epochs: Any) -> str:
+    """Where a training stands: `3/8`, or `warm-up` in epochs before the first."""
+    return "warm-up" if isinstance(epoch, int) and epoch < 1 else f"{epoch}/{epochs}"
 
 
 def _figures(run: Run) -> dict[str, Any]:

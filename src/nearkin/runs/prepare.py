@@ -1,7 +1,7 @@
 """All that is decided before the first step of a run, and all that training may know.
 
-Labels, paths, columns and class names of test rows are not in it: `runs/test.py` reads them from the data, once the run
-is stored as final.
+Labels, columns and class names of test rows are not in it: `runs/test.py` reads them from the data, once the run is
+stored as final. Nor are paths, but for data.cache=none, where pixels are read from named files (data/forms.py).
 """
 
 from dataclasses import dataclass, replace
@@ -189,7 +189,7 @@ def make_split(spec: RunSpec, table: Table) -> Split:
 
 
 def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
-    """Pixels by row, and nothing else: no path comes along."""
+    """Pixels by row, and nothing else."""
     images = data.images
     if isinstance(images, Images):
         images = images.alone()

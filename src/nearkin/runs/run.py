@@ -118,7 +118,8 @@ class Run:
         return read_log(self.path / "log.jsonl")
 
     def curve(self) -> list[dict[str, Any]]:
-        """Learning curves, one row per epoch: epoch, the mean loss, validation.* and, once tested, test.* metrics."""
+        """Learning curves, one row per epoch: epoch, the mean loss, validation.* and, once tested, test.* metrics. The
+        epochs of a warm-up that does not count are 0 and below."""
         rows: dict[int, dict[str, Any]] = {}
         losses: dict[int, list[float]] = {}
         for line in self.log_lines():

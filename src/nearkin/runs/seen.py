@@ -7,6 +7,7 @@ that it started from. A record travels with the file, wherever that is copied to
     data        the name of its data set
     data_hash   of its data
     rows        (N,) the rows of its table that trained it, or chose its epoch
+    images      (N,) the hashes of their contents, as whole numbers
     classes     the hashes of the names of their classes
 
 The model.pt of an older run holds no records; while it lies in the folder of its run, they are read from split.json.
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 
 from nearkin.data import Table
+from nearkin.data.hashing import content_hashes
 from nearkin.errors import NearkinError
 from nearkin.models.weights import is_of_a_run, read
 from nearkin.protocols import Split
@@ -53,14 +55,26 @@ def own_record(name: str, data_hash: str, table: Table, split: Split) -> dict[st
     """What a run is about to learn from; its hash is added when it is stored."""
     rows = np.concatenate([split.train, split.val])
     classes = sorted(hashed(table.classes[label]) for label in np.unique(table.labels[rows]))
-    return {"data": name, "data_hash": data_hash, "rows": torch.from_numpy(rows), "classes": classes}
+    images = torch.from_numpy(contents(table)[rows])
+    return {"data": name, "data_hash": data_hash, "rows": torch.from_numpy(rows), "images": images, "classes": classes}
+
+
+def contents(table: Table) -> np.ndarray:
+    """(N,) int64: a hash of the content of each image; of a file that cannot be read a number of its own."""
+    if table.images is not None:
+        found = [blake2b(image.tobytes(), digest_size=8).digest() for image in table.images]
+    else:
+        found = [bytes.fromhex(told[:16]) if told != "missing" else blake2b(str(row).encode(), digest_size=8).digest()
+                 for row, told in enumerate(content_hashes(table))]  # fmt: skip
+    return np.frombuffer(b"".join(found), "<i8").copy()
 
 
 def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table: Table, split: Split) -> None:
     """Refuse weights that were learned from images that this run tests, or from classes that it tests as unseen ones.
 
-    Images are compared where the data are the same; classes also by name, where only the data set is. Classes that this
-    run trains on itself may be known (protocol=within).
+    Images are compared by their content, whatever the data set is called; of an older record by their row, where the
+    data are the same. Classes are compared by name where the data set has the same name. Classes that this run trains
+    on itself may be known (protocol=within).
 
     Parameters:
         weights: the file, for the message.
@@ -73,11 +87,11 @@ def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table:
     unseen = np.setdiff1d(np.unique(table.labels[rows]), known)     # classes that the test takes to be new
     for record in seen:
         same = record["data_hash"] == own["data_hash"]
-        if not same and record["data"] != own["data"]:
-            continue
         learnt = record["rows"].numpy() if same else np.empty(0, np.int64)
+        if "images" in record:
+            learnt = np.flatnonzero(np.isin(contents(table), record["images"].numpy()))
         images = int(np.isin(rows, learnt).sum())
-        names = set(record["classes"])
+        names = set(record["classes"]) if record["data"] == own["data"] else set()
         of_rows = np.isin(unseen, table.labels[learnt])
         classes = unseen[of_rows | np.array([hashed(table.classes[c]) in names for c in unseen], bool)]
         if images or len(classes):
