@@ -14,7 +14,7 @@ import nearkin
 from nearkin.cli.tables import result_words
 from nearkin.config.parse import flatten
 from nearkin.config.recipes import Recipe, names
-from nearkin.config.spec import make_spec
+from nearkin.config.spec import make_spec, stored_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.defaults import resolve
 
@@ -94,6 +94,13 @@ class TestWords:
         assert "train.batch" in told["overridden"]
         assert "train.gamma" not in told["overridden"]
         assert any("recipe: hist2022; otherwise: " in line for line in result_words(run))
+
+    def test_a_stored_spec_is_not_filled_in_anew(self):
+        first = make_spec({"recipe": "roth2020", "dataset": "cub", "loss": "triplet"})
+        spec = resolve(make_spec(first, {"loss": "arcface", "miner": "none"}))
+        again = resolve(stored_spec(spec.whole()))
+        assert again.hash("d", "s") == spec.hash("d", "s")
+        assert again.recipe == "roth2020"
 
     def test_an_unknown_one_is_named_with_its_neighbours(self):
         with pytest.raises(NearkinError, match="unknown recipe 'roth': did you mean roth2020"):

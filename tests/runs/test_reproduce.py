@@ -19,6 +19,9 @@ def test_the_same_machine_gives_the_same_bits(tiny, tmp_path):
     assert found.differs == {}
     assert found.metrics["recall@1"] == (run.result["test"]["recall@1"],) * 2
     assert found.again.path == tmp_path / "reproductions" / run.hash
+    first = (found.again.path / "model.pt").stat().st_mtime_ns
+    nearkin.reproduce(run, runs=tmp_path)
+    assert (found.again.path / "model.pt").stat().st_mtime_ns != first      # trained again, each time
 
 
 def test_a_run_that_was_changed_is_found_out(tiny, tmp_path):

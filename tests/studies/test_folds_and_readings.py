@@ -1,6 +1,7 @@
 """Folds, readings of a test curve, baselines, budgets, parts: what a study makes of its runs."""
 
 import csv
+import dataclasses
 import json
 import statistics
 
@@ -16,13 +17,14 @@ from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
 from nearkin.studies.readings import PICKED
-from nearkin.studies.runner import jobs_of, run_jobs, take_part, write_study
+from nearkin.studies.runner import Job, jobs_of, run_jobs, take_part, write_study
 from nearkin.studies.summary import notes_of, rows_of, write_summary
 
 
-def write(tmp_path, base, **content):
+def write(tmp_path, base, content=None, **more):
     file = tmp_path / "small.yaml"
-    file.write_text(yaml.safe_dump({"base": base, "baselines": "none", **content}, sort_keys=False))
+    whole = {"base": base, "baselines": "none", **(content or {}), **more}
+    file.write_text(yaml.safe_dump(whole, sort_keys=False))
     return file
 
 
@@ -62,6 +64,22 @@ class TestFolds:
         assert row.mean["recall@1"] == pytest.approx(statistics.fmean(means))
         assert row.std["recall@1"] == pytest.approx(statistics.stdev(means))      # of seeds, not of runs
         assert row.seeds == 2
+
+    def test_some_of_the_folds_are_no_result(self, folded, tmp_path):
+        study, jobs, _ = folded
+        part = [Job(job.cell, job.run if job.cell.fold else Store(tmp_path).run("none")) for job in jobs]
+        for row in rows_of(study, part, tmp_path):
+            assert row.seeds == 0
+            assert row.mean == {}
+
+    def test_the_deviation_of_one_seed_is_that_of_its_folds(self, folded, tmp_path):
+        study, jobs, _ = folded
+        one = [job for job in jobs if job.cell.seed == 0]
+        rows = rows_of(study, one, tmp_path)
+        row = next(r for r in rows if r.labels[:2] == ("triplet", "separated") and r.reading == "chosen")
+        own = [job.run.result["test"]["recall@1"] for job in one if job.cell.labels == ("triplet",)]
+        assert row.std["recall@1"] == pytest.approx(statistics.stdev(own))
+        assert any("over folds" in note for note in notes_of(study, rows))
 
     def test_joined_folds_equal_a_computation_by_hand(self, folded, tmp_path):
         study, jobs, _ = folded
@@ -115,6 +133,19 @@ class TestReadings:
             for line in csv.DictReader(table):
                 assert (PICKED in line["epoch"]) == line["epoch"].startswith("best")
 
+    def test_alone_they_are_branded_too_and_have_every_metric(self, tiny, tmp_path):
+        study = read_study(write(tmp_path, tiny, axes={"dim": [8]}, readings=["test_best"], metrics=["recall@1"]))
+        store = Store(tmp_path / "runs")
+        [job] = run_all(study, store)
+        [row] = rows_of(study, [job])
+        assert PICKED in row.labels[1]
+        assert any("is no result" in note for note in notes_of(study, [row]))
+        more = read_study(write(tmp_path, tiny, axes={"dim": [8]}, readings=["last"], metrics=["nmi", "recall@10"]))
+        weights = (job.run.path / "model.pt").stat().st_mtime_ns
+        [row] = rows_of(more, run_all(more, store))
+        assert row.mean.keys() == {"nmi", "recall@10"}
+        assert (job.run.path / "model.pt").stat().st_mtime_ns == weights
+
     def test_asking_for_them_changes_no_name_of_a_run(self, tiny, tmp_path):
         plain = read_study(write(tmp_path, tiny, axes={"dim": [8]}))
         told = read_study(write(tmp_path, tiny, axes={"dim": [8]}, readings=["chosen", "last"]))
@@ -166,9 +197,14 @@ class TestBudgets:
             for file in write_summary(study, rows, jobs, tmp_path / f"table{ending}"):
                 assert "unequal" in file.read_text().lower()
 
-    def test_equal_rows_need_no_word(self, folded, tmp_path):
+    def test_equal_rows_need_no_word_but_joined_folds_are_larger(self, folded, tmp_path):
         study, jobs, _ = folded
-        assert not any("unequal" in note for note in notes_of(study, rows_of(study, jobs, tmp_path)))
+        found = [note for note in notes_of(study, rows_of(study, jobs, tmp_path)) if "unequal" in note]
+        assert len(found) == 1
+        assert found[0].startswith("unequal size: 8 (")
+        assert "24 (" in found[0]
+        alone = dataclasses.replace(study, evaluations=("separated",))
+        assert not any("unequal" in note for note in notes_of(alone, rows_of(alone, jobs)))
 
     def test_a_missing_seed_is_said(self, folded, tmp_path):
         study, jobs, _ = folded
@@ -187,7 +223,7 @@ class TestParts:
         assert sorted(len(part) for part in taken) == [3, 3, 4]
         assert len({run for part in taken for run in part}) == 10
 
-    @pytest.mark.parametrize("part", ["17/16", "0/4", "3", "3/", "a/b", "-1/4"])
+    @pytest.mark.parametrize("part", ["17/16", "0/4", "3", "3/", "a/b", "-1/4", "³/16"])
     def test_a_part_that_there_is_not(self, part):
         with pytest.raises(NearkinError, match=rf"--part {part}: a part of all, as 3/16"):
             take_part([], part)
@@ -200,6 +236,18 @@ class TestParts:
         assert "2 runs; about" in told.output
         assert not (tmp_path / "runs").exists() or not Store(tmp_path / "runs").runs()
 
+    def test_a_dry_run_with_all_baselines(self, tiny, tmp_path):
+        file = write(tmp_path, tiny, axes={"dim": [8]}, baselines="all")
+        told = CliRunner().invoke(app, ["study", str(file), "--dry-run", "--runs", str(tmp_path / "runs")])
+        assert told.exit_code == 0, told.output
+        assert told.output.count("waiting") == 6
+
+    def test_one_reason_for_all_is_one_line(self, tmp_path):
+        file = write(tmp_path, {"dataset": "cub", "root": str(tmp_path / "none")}, axes={"dim": [8, 16]})
+        with pytest.raises(NearkinError, match="none") as error:
+            CliRunner().invoke(app, ["study", str(file), "--runs", str(tmp_path)], catch_exceptions=False)
+        assert "\n" not in str(error.value)
+
 
 class TestFiles:
     @pytest.mark.parametrize(
@@ -211,13 +259,20 @@ class TestFiles:
             ({"readings": ["best"]}, "readings='best'"),
             ({"base": None}, "neither base nor axes"),
             ({"real": 3}, "keys of the study"),
+            ({"axes": 3, "bases": {"a": {}}}, "a list of values or a mapping"),
+            ({"readings": [[1]]}, "readings="),
+            ({"baselines": [[1]]}, "baselines="),
+            ({3: 4}, "unknown key 3"),
+            ({"metrics": ["recall@1", "recall@1"]}, "recall@1 stands twice"),
+            ({"axes": {"epoch": {"a": {}}}}, "epoch stands twice"),
+            ({"base": {"train": 3, "train.epochs": 2}}, "not both"),
             ({"bases": ["a"]}, "a mapping from labels to words"),
             ({"base": {"protocol": "kfold", "protocol.folds": 1}, "folds": "all"}, "protocol.folds=1: at least 2"),
         ],
     )
     def test_bad_ones_are_refused(self, tiny, tmp_path, content, said):
         with pytest.raises(NearkinError, match=said):
-            read_study(write(tmp_path, **{"base": tiny} | content))
+            read_study(write(tmp_path, tiny, content))
 
     def test_a_root_brings_the_real_data(self, tmp_path):
         real = {"base": {"recipe": "roth2020", "dataset": "cub"}, "seeds": [3, 4]}

@@ -10,7 +10,7 @@ from nearkin.cli import tables
 from nearkin.cli.options import Runs
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
-from nearkin.progress import bar
+from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
@@ -39,6 +39,9 @@ def study_command(
     check_writable(target)
     store = Store(runs)
     jobs = runner.jobs_of(study, store)
+    reasons = {job.error for job in jobs}
+    if len(reasons) == 1 and (only := reasons.pop()) is not None:   # nothing can begin: one line says it all
+        raise NearkinError(only)
     if part is not None:
         runner.take_part(jobs, part)
     if dry_run:
@@ -62,12 +65,7 @@ def study_command(
     files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
     tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
-    failed = [job for job in jobs if job.error is not None]
-    for job in failed:
-        where = name_of(job)
-        note = job.run.path / "error.txt"
-        more = f" (all of it: {note})" if note.exists() else ""
-        tables.err.print(f"failed: {where}: {job.error}{more}", highlight=False, soft_wrap=True)
+    failed = say_failed(jobs, "failed")
     elsewhere = sum(job.state == "elsewhere" for job in jobs)
     if elsewhere:
         said = f"{elsewhere} runs belong to other parts; the table has what is stored"
@@ -93,11 +91,10 @@ def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
         seconds = None
         if job.state == "waiting":
             spec = prepare(job.cell.spec).spec
-            key = f"{spec.model} {spec.data} {spec.train.batch}"
+            key = f"{spec.model.backbone} {spec.model.cut} {spec.data} {spec.train.batch}"
             if key not in costs:
-                with bar("trying a few steps") as advance:
-                    advance(0, 1, "")
-                    costs[key] = pace.seconds_per_batch(spec, job.data_hash, store)
+                tables.err.print(f"trying a few steps of {name_of(job)} ...", highlight=False)
+                costs[key] = pace.seconds_per_batch(spec, job.data_hash, store)
             seconds = job.work * costs[key]
             total += seconds
         state = "begun" if job.state == "waiting" and job.run.begun else job.state
@@ -107,6 +104,19 @@ def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
     wait = f"{tables.duration(total / workers)} with {workers} worker{'s' * (workers > 1)}"
     said = f"{len(jobs)} runs; about {tables.duration(total)} of work, {wait}"
     tables.out.print(said, highlight=False, soft_wrap=True)
+    if say_failed(jobs, "refused"):
+        raise typer.Exit(1)
+
+
+def say_failed(jobs: "list[Job]", word: str) -> int:
+    """Print why runs have failed, each reason once; how many they are."""
+    groups: dict[str, list[Job]] = {}
     for job in jobs:
         if job.error is not None:
-            tables.err.print(f"refused: {name_of(job)}: {job.error}", highlight=False, soft_wrap=True)
+            groups.setdefault(job.error, []).append(job)
+    for reason, group in groups.items():
+        note = group[0].run.path / "error.txt"
+        more = f" (all of it: {note})" if note.exists() else ""
+        also = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        tables.err.print(f"{word}: {name_of(group[0])}{also}: {reason}{more}", highlight=False, soft_wrap=True)
+    return sum(len(group) for group in groups.values())

@@ -175,6 +175,9 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
         node = tree
         for parent in parents:
             node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                above = ".".join(parents)
+                raise NearkinError(f"{key}={value!r} beside {above}={node!r}: a value, or settings below it, not both")
         node[leaf] = value
     for part in ("sampler", "miner", "regulariser", "method"):  # miner=none takes a base spec's miner away
         if tree.get(part, {}).get("name") in (None, "none") and set(tree.get(part, {})) <= {"name"}:
@@ -183,6 +186,12 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
         return RunSpec.model_validate(tree)
     except ValidationError as error:
         raise NearkinError(_sentence(error)) from None
+
+
+def stored_spec(tree: Mapping[str, Any]) -> RunSpec:
+    """A spec from the tree that a run is stored with. It holds what its recipe said then: nothing is filled in anew."""
+    spec = make_spec({key: value for key, value in tree.items() if key != "recipe"})
+    return spec.model_copy(update={"recipe": tree.get("recipe")})
 
 
 def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,7 @@
 """Heads that are fitted: computed at once from the features of the training images, not trained step by step."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -40,6 +42,7 @@ class PCAHead(FittedHead):
     Shapes: N images, F features, D dimensions.
     """
 
+    name: ClassVar[str]
     mean: Tensor
     axes: Tensor
 
@@ -47,7 +50,8 @@ class PCAHead(FittedHead):
         super().__init__()
         if dim > features:
             raise NearkinError(
-                f"model.dim={dim}: model.head=pca has at most as many dimensions as the pooled feature, {features}"
+                f"model.dim={dim}: model.head={self.name} has at most as many dimensions as the pooled feature, "
+                f"{features}"
             )
         self.register_buffer("mean", torch.zeros(features))                                 # (F,) μ
         self.register_buffer("axes", torch.zeros(dim, features))                            # (D, F) A
@@ -57,8 +61,8 @@ class PCAHead(FittedHead):
         dim = len(self.axes)
         if dim > len(features):
             raise NearkinError(
-                f"model.dim={dim}: model.head=pca has at most as many dimensions as there are training images, "
-                f"{len(features)}"
+                f"model.dim={dim}: model.head={self.name} has at most as many dimensions as there are training "
+                f"images, {len(features)}"
             )
         blocks = features.cpu().split(BLOCK)                        # float64 of all at once may not fit into memory
         mean = sum(block.double().sum(0) for block in blocks) / len(features)               # (F,)

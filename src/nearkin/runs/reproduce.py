@@ -32,7 +32,7 @@ class Reproduced:
     @property
     def ok(self) -> bool:
         """Equal bits on the machine that it was trained on; elsewhere metrics that differ by at most TOLERANCE."""
-        return self.same_bits or (bool(self.differs) and self.largest <= TOLERANCE)
+        return self.same_bits or (bool(self.differs) and bool(self.metrics) and self.largest <= TOLERANCE)
 
     @property
     def largest(self) -> float:
@@ -66,9 +66,12 @@ def reproduce(run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch 
             f"run {stored.hash} would be run {name} today: the data, or what its settings mean, have changed since "
             f"commit {then.get('commit') or 'unknown'}"
         )
+    store = Store(stored.path.parent / "reproductions")
+    if store.run(stored.hash).done:                                 # of an earlier call: what it proved, it proved then
+        store.remove(store.run(stored.hash))
     with threads(then.get("threads")):
         now = environment()
-        again = train(spec, runs=stored.path.parent / "reproductions", watch=watch)
+        again = train(spec, runs=store.root, watch=watch)
     differs = {key: (then.get(key), now[key]) for key in SAME if then.get(key) != now[key]}
     metrics = {key: (value, again.metrics()[key]) for key, value in stored.metrics().items() if key in again.metrics()}
     return Reproduced(stored, again, differs, _same_bits(stored, again), metrics)

@@ -13,7 +13,7 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
-from nearkin.config.spec import RunSpec, make_spec
+from nearkin.config.spec import RunSpec, stored_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.environment import environment
 from nearkin.runs.log import Log, read_log
@@ -71,7 +71,7 @@ class Run:
     @property
     def spec(self) -> RunSpec:
         """The resolved spec that it was trained with; imports what it names."""
-        return make_spec(self.stored)
+        return stored_spec(self.stored)
 
     @property
     def purpose(self) -> str:

@@ -23,6 +23,7 @@ from nearkin.evaluation.per_query import write_per_query
 from nearkin.evaluation.retrieval import Evaluation, evaluate
 from nearkin.evaluation.tiles import check_distance
 from nearkin.protocols import Split
+from nearkin.registry import METRICS
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
@@ -112,6 +113,8 @@ def measure(
     if missing:
         store.opened(run, missing)
         _store_further(run, tested.evaluate(metrics=missing, distance=distance))
+    if distance == "cosine" and (run.path / "curve.json").exists():
+        _extend_curve(run, tested, wanted)
     known = _known(run, distance)
     return {key: known[key] for key in wanted}
 
@@ -236,12 +239,34 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
 def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> dict[str, Any]:
     """Test metrics of every epoch, and three readings of them: the last epoch, the one that validation chose, and, as
     the literature does, the best on the test set itself, for each metric its own."""
+    points = _points(run, tested, list(evaluation.metrics))
+    return _told(points, chosen)
+
+
+def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
+    """The metrics of a further test, of every epoch."""
+    told = run.read_json("curve.json")
+    missing = [key for key in wanted if key not in told["epochs"][0]["metrics"]]
+    if missing and (run.path / "curve").is_dir():
+        for point, more in zip(told["epochs"], _points(run, tested, missing), strict=True):
+            point["metrics"] |= more["metrics"]
+        run.write_json("curve.json", _told(told["epochs"], told["validated"]))
+
+
+def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = []
     for file in sorted((run.path / "curve").glob("epoch-*.npy")):
         z = torch.from_numpy(np.load(file)).float()
-        metrics = TestSet(z, tested.labels, tested.roles).evaluate(metrics=list(evaluation.metrics)).metrics
-        points.append({"epoch": int(file.stem.partition("-")[2]), "metrics": metrics})
-    best = {key: max(points, key=lambda point: point["metrics"][key]) for key in evaluation.metrics}
+        found = TestSet(z, tested.labels, tested.roles).evaluate(metrics=metrics).metrics
+        points.append({"epoch": int(file.stem.partition("-")[2]), "metrics": found})
+    return points
+
+
+def _told(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
+    best = {}
+    for key in points[0]["metrics"]:
+        sign = -1 if METRICS[key.partition("@")[0]].better == "low" else 1
+        best[key] = max(points, key=lambda point: sign * point["metrics"][key])
     return {
         "epochs": points,
         "last": points[-1]["epoch"],

@@ -32,7 +32,7 @@ def parse_baselines(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(names, list):
         raise NearkinError(f"baselines={value!r} in {where}: customary, all, none, or a list of names")
     for name in names:
-        if name not in BASELINES:
+        if not isinstance(name, str) or name not in BASELINES:
             raise NearkinError(f"baselines={name!r} in {where}: {choices(str(name), [*BASELINES, 'all', 'none'])}")
     return tuple(names)
 
@@ -40,7 +40,8 @@ def parse_baselines(value: Any, where: str) -> tuple[str, ...]:
 def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, ...]) -> list[Cell]:
     """The untrained networks that trained cells are read beside, one for each network, data and seed; those that the
     study has already are left out. On the first axis that does not change the network their label is the baseline's
-    name, on others `any`. Of several folds the first serves: their test images are the same."""
+    name, on others `any`. Of several folds the first serves: their test images are the same,
+    and maps that are fitted to training classes are fitted to those of the first."""
     def name(spec: RunSpec) -> str:
         return json.dumps(resolve(spec).changes(), sort_keys=True)
 

@@ -1,6 +1,7 @@
 """Equal budgets: a comparison whose rows were not given the same says so."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nearkin.errors import some
@@ -10,20 +11,22 @@ from nearkin.runs.run import Run
 BUDGET = ("trials", "epochs", "steps", "images seen", "network", "size", "seeds", "folds", "selection")
 
 
-def budget_of(runs: list[Run], seeds: int, folds: int) -> dict[str, str]:
-    """What one row of a comparison was given, in words; empty for untrained networks and unfinished rows."""
+def budget_of(runs: list[Run], seeds: int, folds: int, *, joined: bool = False) -> dict[str, str]:
+    """What one row of a comparison was given, in words; empty for untrained networks and unfinished rows. Joined folds
+    have as many times the size."""
     told = [run.read_json("final.json") for run in runs]
     if not told or not any(each["epochs_trained"] for each in told):
         return {}
     specs = [run.stored for run in runs]
-    size = {str(spec["model"]["dim"]) if spec["model"]["head"] != "none" else "pooled" for spec in specs}
+    times = folds if joined else 1
+    size = {str(times * spec["model"]["dim"]) if spec["model"]["head"] != "none" else "pooled" for spec in specs}
     return {
         "trials": _all(str(each.get("trials", 0)) for each in told),
         "epochs": _all(str(spec["train"]["epochs"]) for spec in specs),
         "steps": _all(f"{each['steps']:,}" for each in told),
         "images seen": _all(f"{each['steps'] * spec['train']['batch']:,}"
                             for each, spec in zip(told, specs, strict=True)),
-        "network": _all(_network(spec["model"]) for spec in specs),
+        "network": _all(_network(spec) for spec in specs),
         "size": _all(size),
         "seeds": str(seeds),
         "folds": str(folds),
@@ -45,11 +48,14 @@ def unequal(budgets: Mapping[str, Mapping[str, str]]) -> list[str]:
     return found
 
 
-def _network(model: Mapping[str, Any]) -> str:
-    weights = "random weights" if model["weights"] is None else "given weights"
-    return f"{model['backbone']}, {weights}" + (f", cut {model['cut']}" if model.get("cut", "none") != "none" else "")
+def _network(spec: Mapping[str, Any]) -> str:
+    model, size = spec["model"], spec["data"]["size"]
+    weights = "random weights" if model["weights"] is None else Path(model["weights"]).name
+    cut = f", cut {model['cut']}" if model.get("cut", "none") != "none" else ""
+    return f"{model['backbone']}, {weights}{cut}, {size} px"
 
 
 def _all(values: Any) -> str:
-    """The one value, or all that there are: a row whose seeds stopped at different steps has several."""
-    return " to ".join(dict.fromkeys(sorted(values, key=lambda text: (len(text), text))))
+    """The one value, or the least and the largest: seeds of a row may have stopped at different steps."""
+    found = sorted(set(values), key=lambda text: (len(text), text))
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"

@@ -48,4 +48,9 @@ class Study:
     def headings(self) -> list[str]:
         """The names of its columns of words: the axes, and what else tells rows apart."""
         more = ["evaluation"] if len(self.evaluations) > 1 else []
-        return [*self.axes, *more, *(["epoch"] if len(self.readings) > 1 else [])]
+        return [*self.axes, *more, *(["epoch"] if self.reads else [])]
+
+    @property
+    def reads(self) -> bool:
+        """Does its table tell other epochs than the chosen ones?"""
+        return self.readings != ("chosen",)

@@ -52,8 +52,8 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
     content = _real(read_yaml(path), canonical(words or {}), path)
     for key in content:
         if key not in KEYS:
-            raise NearkinError(f"unknown key {key!r} in {path}: {choices(key, KEYS)}")
-    name = str(content.get("name", Path(path).stem))
+            raise NearkinError(f"unknown key {key!r} in {path}: {choices(str(key), KEYS)}")
+    name = str(content.get("name") or Path(path).stem)
     if not re.fullmatch(r"\w[\w .+-]*", name):
         raise NearkinError(f"name: {name!r} in {path}: it names files: letters, digits, space and . _ - + are possible")
     if not any(content.get(key) for key in ("base", "bases", "axes")):
@@ -67,14 +67,16 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
         raise NearkinError(f"metrics={metrics!r} in {path}: a list of names, as in [recall@1, map_at_r, train.rho]")
     baselines = parse_baselines(content.get("baselines", "customary"), str(path))
     cells = _cells(content, axes, seeds, words, path)
-    if len(readings) > 1:                                           # the test needs every epoch; no run's name changes
+    if readings != ("chosen",):                                     # the test needs every epoch; no run's name changes
         cells = [Cell(c.labels, c.seed, make_spec(c.spec, {"train.curve": True}), c.fold) for c in cells]
     if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
         raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
     cells += baseline_cells(cells, tuple(axes), baselines)
+    found = [_metric(str(m)) for m in metrics]
+    _distinct([*axes, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
     return Study(
-        name, tuple(axes), tuple(cells), tuple(_metric(str(m)) for m in metrics), Path(path).read_text(),
-        str(content.get("twin", "")), readings, evaluations,
+        name, tuple(axes), tuple(cells), tuple(found), Path(path).read_text(),
+        str(content.get("twin") or ""), readings, evaluations,
     )  # fmt: skip
 
 
@@ -90,9 +92,9 @@ def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, d
     """Axis -> its labels and their words."""
     axes = content.get("axes") or {}
     bases = content.get("bases")
-    if bases is not None:
-        if not isinstance(bases, dict):
-            raise NearkinError(f"bases={bases!r} in {path}: a mapping from labels to words")
+    if bases is not None and isinstance(axes, dict):
+        if not isinstance(bases, dict) or "base" in axes:
+            raise NearkinError(f"bases={bases!r} in {path}: a mapping from labels to words, and no axis named base")
         axes = {"base": bases, **axes}
     if not isinstance(axes, dict) or not all(isinstance(a, dict | list) and a for a in axes.values()):
         raise NearkinError(f"axes in {path}: each is a list of values or a mapping from labels to words")
@@ -149,7 +151,7 @@ def _some(values: Any, known: Any, what: str, path: Path) -> tuple[str, ...]:
     if not isinstance(names, list) or not names:
         raise NearkinError(f"{what}={values!r} in {path}: a list of {', '.join(known)}; or all")
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise NearkinError(f"{what}={name!r} in {path}: {choices(str(name), known)}")
     _distinct(names, f"{what} in {path}")
     return tuple(names)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import threading
 import time
 import traceback
@@ -11,6 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from nearkin.config.spec import stored_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.fit import train
 from nearkin.runs.log import LogReader
@@ -48,9 +50,15 @@ class Job:
     def finished(self) -> bool:
         """Is the run done, and has it all metrics that the study asks for?"""
         if not self._finished and self.process is None:             # a look at the files; once it is true, it stays so
-            tested = self.run.done and (self.run.purpose == "trial" or set(self.metrics) <= self.run.metrics().keys())
-            self._finished = tested
+            self._finished = self.run.done and (self.run.purpose == "trial" or self._measured())
         return self._finished
+
+    def _measured(self) -> bool:
+        """Has it all metrics that are asked for, also at every epoch of its test curve?"""
+        found = [self.run.metrics()]
+        if (self.run.path / "curve.json").exists() and self.cell.spec.train.curve:
+            found.append(self.run.read_json("curve.json")["epochs"][0]["metrics"])
+        return all(set(self.metrics) <= each.keys() for each in found)
 
     @property
     def state(self) -> str:
@@ -102,11 +110,12 @@ def jobs_of(study: Study, store: Store) -> list[Job]:
 def take_part(jobs: list[Job], part: str) -> None:
     """Leave all but one part to other processes: `3/16` is the third of sixteen, every sixteenth run from the third on.
     Parts are disjoint and together the study, in whatever order and wherever they run."""
-    number, _, of = part.partition("/")
-    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+    told = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
+    number, of = (int(told[1]), int(told[2])) if told else (0, 0)
+    if not 1 <= number <= of:
         raise NearkinError(f"--part {part}: a part of all, as 3/16: from 1/16 to 16/16")
     for place, job in enumerate(job for job in jobs if job.same is None):
-        job.part = place % int(of) == int(number) - 1
+        job.part = place % of == number - 1
 
 
 def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
@@ -210,7 +219,7 @@ def _work(spec: dict[str, Any], runs: str, path: str, metrics: list[str], gpu: i
     try:
         while True:
             try:
-                run = train(spec, runs=runs)
+                run = train(stored_spec(spec), runs=runs)
                 if run.purpose == "final":
                     test(run, metrics=metrics)
                 break

@@ -28,6 +28,7 @@ class Row:
     values: dict[int, dict[str, float]] = field(default_factory=dict)       # seed -> its values, folds averaged
     reading: str = "chosen"
     budget: dict[str, str] = field(default_factory=dict)
+    over_folds: bool = False            # of one seed: the deviation is that of its folds
 
 
 def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[Row]:
@@ -59,25 +60,31 @@ def _row(
 ) -> Row:
     """One row: folds are averaged (or joined) first, then seeds."""
     values: dict[int, dict[str, float]] = {}
+    single: list[dict[str, float | None]] = []                      # every fold's own values
     for seed in dict.fromkeys(job.cell.seed for job in jobs):
-        folds = [job for job in jobs if job.cell.seed == seed and job.run.done]
-        if evaluation == "concatenated":
-            whole = len(folds) == sum(job.cell.seed == seed for job in jobs)
-            if whole and reading == "chosen" and folder is not None:
-                values[seed] = dict(joined_metrics([job.run for job in folds], study.asked, folder))
-        elif folds:
-            values[seed] = _averaged([read(job.run, reading, study.select) for job in folds])
+        folds = [job for job in jobs if job.cell.seed == seed]
+        if not all(job.run.done for job in folds):                  # some folds are no result of a seed
+            continue
+        if evaluation == "separated":
+            own = [read(job.run, reading, study.select) for job in folds]
+            values[seed] = _averaged(own)
+            single += own
+        elif reading == "chosen" and folder is not None:
+            values[seed] = dict(joined_metrics([job.run for job in folds], study.asked, folder))
     words = [evaluation] if len(study.evaluations) > 1 else []
     epoch = READINGS[reading][0] if jobs[0].cell.spec.train.epochs != 0 else "untrained"
-    words += [epoch] if len(study.readings) > 1 else []
-    done = [job.run for job in jobs if job.run.done]
+    words += [epoch] if study.reads else []
+    done = [job.run for job in jobs if job.cell.seed in values]
     failed = sum(job.state == "failed" for job in jobs)
     row = Row((*labels, *words), len(values), failed, values=values, reading=reading)
-    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}))
+    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}), joined=evaluation == "concatenated")
+    row.over_folds = len(values) == 1 and len(single) > 1
     for metric in study.columns:
         found = [own[metric] for own in values.values() if own.get(metric) is not None]
         if found:
             row.mean[metric] = statistics.fmean(found)
+            if row.over_folds:
+                found = [own[metric] for own in single if own.get(metric) is not None]  # type: ignore[misc]
             row.std[metric] = statistics.stdev(found) if len(found) > 1 else None
     return row
 
@@ -91,7 +98,11 @@ def _averaged(folds: list[dict[str, float | None]]) -> dict[str, float]:
 def notes_of(study: Study, rows: list[Row]) -> list[str]:
     """What a reader of the table must know: unequal budgets, and how much a reading flatters."""
     chosen = [row for row in rows if row.reading == "chosen"]
-    notes = unequal({" ".join(row.labels[: len(study.axes)]) or study.name: row.budget for row in chosen})
+    told = chosen or rows
+    words = len(study.axes) + (len(study.evaluations) > 1)
+    notes = unequal({" ".join(row.labels[:words]) or study.name: row.budget for row in told})
+    if any(row.over_folds for row in rows):
+        notes.append("with one seed, ± is the standard deviation over folds")
     for reading in study.readings:
         label = READINGS[reading][0]
         if PICKED not in label:
@@ -104,8 +115,8 @@ def notes_of(study: Study, rows: list[Row]) -> list[str]:
                          if plain[key].budget]  # fmt: skip
             if flattered and is_share(metric):
                 gains.append(f"{metric} {100 * statistics.fmean(flattered):+.2f}")
-        if gains:
-            notes.append(f"{label!r} is no result; against the chosen epoch, in points: {', '.join(gains)}")
+        against = f"; against the chosen epoch, in points: {', '.join(gains)}" if gains else ""
+        notes.append(f"{label!r} is no result{against}")
     return notes
 
 
