@@ -38,6 +38,8 @@ def study_command(
     check_ending(target)
     check_writable(target)
     store = Store(runs)
+    if not dry_run:
+        runner.warm_up()
     jobs = runner.jobs_of(study, store)
     reasons = {job.error for job in jobs}
     if len(reasons) == 1 and (only := reasons.pop()) is not None:   # nothing can begin: one line says it all

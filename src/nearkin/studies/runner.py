@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -137,12 +138,25 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     return path
 
 
-def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) -> Iterable[list[Job]]:
-    """Train and test what is not stored, `workers` at a time; yields after every look at the processes."""
+def warm_up() -> Any:
+    """Begin the process that workers are forked from: what they import is imported once, not once per run, and while
+    the caller reads the study's data. torch's optimisers import torch._dynamo at their first step, which takes a second.
+    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nearkin.runs.fit"])            # torch is imported once, not once per run
+    context.set_forkserver_preload(["nearkin.runs.fit", "torch._dynamo", "pyarrow.parquet"])
     threads = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"                             # spinning threads of two workers starve each other
+    forkserver.ensure_running()
+    if threads is None:
+        del os.environ["OMP_NUM_THREADS"]
+    else:
+        os.environ["OMP_NUM_THREADS"] = threads
+    return context
+
+
+def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) -> Iterable[list[Job]]:
+    """Train and test what is not stored, `workers` at a time; yields after every look at the processes."""
+    context = warm_up()
     waiting = [job for job in jobs if job.same is None and job.error is None and job.part and not job.finished]
     running: list[Job] = []
     try:
@@ -159,17 +173,13 @@ def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) ->
                 job.process.start()
                 running.append(job)
             yield jobs
-            time.sleep(poll)
+            connection.wait([job.process.sentinel for job in running if job.process is not None], timeout=poll)
     finally:
         for job in running:
             if job.process is not None:
                 job.process.terminate()
                 job.process.join()
                 job.process = None
-        if threads is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = threads
 
 
 def gpu_of(worker: int, device: str) -> int | None:
