@@ -140,7 +140,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
 
 def warm_up() -> Any:
     """Begin the process that workers are forked from: what they import is imported once, not once per run, and while
-    the caller reads the study's data. torch's optimisers import torch._dynamo at their first step, which takes a second.
+    the caller reads the study's data. torch's optimisers import torch._dynamo at their first step: that takes a second.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["nearkin.runs.fit", "torch._dynamo", "pyarrow.parquet"])
