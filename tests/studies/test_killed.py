@@ -25,11 +25,22 @@ def write(folder, losses, seeds, epochs):
     return file
 
 
-def start(file, runs):
-    program = "import nearkin.engine.loop as loop; loop.CHECKPOINT_SECONDS = 1; import nearkin.cli.app as a; a.main()"
+# A file, not `python -c`: workers import nearkin anew, and it is the file of the program that they run again.
+PROGRAM = """
+import nearkin.engine.loop as loop
+loop.CHECKPOINT_SECONDS = EVERY
+if __name__ == "__main__":
+    from nearkin.cli.app import main
+    main()
+"""
+
+
+def start(file, runs, seconds):
+    program = file.with_name("program.py")
+    program.write_text(PROGRAM.replace("EVERY", str(seconds)))
     words = ["study", str(file), "--workers", "2", "--runs", str(runs)]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, *words], **quiet)
+    return subprocess.Popen([sys.executable, str(program), *words], **quiet)
 
 
 def descendants(pid):
@@ -52,42 +63,68 @@ def contents(runs):
     return found
 
 
-def killed_and_called_again(tmp_path, losses, seeds, epochs, kills):
-    file = write(tmp_path, losses, seeds, epochs)
-    undisturbed = start(file, tmp_path / "straight")
-    began = time.monotonic()
-    said = undisturbed.communicate()[0]
-    assert undisturbed.returncode == 0, said
-    took = time.monotonic() - began
-    rng = random.Random(0)
-    for number in range(kills):
-        study = start(file, tmp_path / "killed")
+def moment(runs, kind, since):
+    """Is it time to kill: has training written a checkpoint since then, or is a run final and not yet tested?"""
+    for run in Store(runs).runs():
+        if kind == "test" and run.final and not run.tested:
+            return True
+        checkpoint = run.path / "checkpoint.pt"
         try:
-            study.wait(timeout=rng.uniform(0.3, 0.9) * took)
-        except subprocess.TimeoutExpired:
+            if kind == "training" and not run.final and checkpoint.stat().st_mtime > since:
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
+def struck(study, runs, kind, whom, since, rng):
+    """Kill the runner or its workers at such a moment; False: the study ended before one came."""
+    while study.poll() is None:
+        if moment(runs, kind, since):
+            time.sleep(rng.uniform(0, 0.3) if kind == "training" else 0)
             below = descendants(study.pid)
-            victims = [study.pid] if number % 2 == 0 or not below else below[-2:]       # the runner, or its workers
-            for pid in victims:
+            for pid in [study.pid] if whom == "runner" else below[-2:]:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
-            study.wait()
-        study.stdout.close()
-    last = start(file, tmp_path / "killed")
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def killed_and_called_again(tmp_path, losses, seeds, epochs, kills, seconds):
+    file = write(tmp_path, losses, seeds, epochs)
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    undisturbed = start(file, straight, seconds)
+    said = undisturbed.communicate()[0]
+    assert undisturbed.returncode == 0, said
+    rng, hits = random.Random(0), []
+    for number in range(kills):
+        kind, whom = ("training", "test")[number % 3 == 2], ("runner", "workers")[number % 2]
+        began = time.time()
+        study = start(file, killed, seconds)
+        if struck(study, killed, kind, whom, began, rng):
+            hits.append((kind, whom))
+        study.communicate()
+    assert {("training", "runner"), ("training", "workers")} <= set(hits), hits
+    last = start(file, killed, seconds)
     said = last.communicate()[0]
     assert last.returncode == 0, said
-    assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
-    assert len(contents(tmp_path / "killed")) == (len(losses) + 2) * len(seeds)
+    assert contents(killed) == contents(straight)
+    assert len(contents(killed)) == (len(losses) + 2) * len(seeds)
     for name in ("study.csv", "study-seeds.csv"):
-        assert (tmp_path / "killed" / name).read_text() == (tmp_path / "straight" / name).read_text()
+        assert (killed / name).read_text() == (straight / name).read_text()
+    return hits
 
 
 def test_three_kills(tmp_path):
-    killed_and_called_again(tmp_path, ["triplet", "proxy_anchor"], [0, 1], 3, kills=3)
+    killed_and_called_again(tmp_path, ["triplet", "proxy_anchor"], [0, 1], 25, kills=3, seconds=0.1)
 
 
 @pytest.mark.slow
 def test_ten_kills_of_six_losses_and_three_seeds(tmp_path):
     losses = ["triplet", "contrastive", "margin", "multi_similarity", "proxy_anchor", "norm_softmax"]
-    killed_and_called_again(tmp_path, losses, [0, 1, 2], 8, kills=10)
+    hits = killed_and_called_again(tmp_path, losses, [0, 1, 2], 250, kills=10, seconds=1)
+    assert len(hits) == 10
+    assert {kind for kind, _ in hits} == {"training", "test"}
