@@ -4,10 +4,11 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
+TABLES_CUB := cub methods_cub
 BENCHES := losses eval loop samplers chunks hist embed scale input study
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) table-methods_cub
+.PHONY: install demo test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -48,9 +49,9 @@ $(TABLES:%=table-%): table-%: $(READY)
 	@$(BIN)/nearkin study studies/$*.yaml --workers 2
 
 # CUB=DIR: the folder of CUB-200-2011
-table-methods_cub: $(READY)
+$(TABLES_CUB:%=table-%): table-%: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
-	@$(BIN)/nearkin study studies/methods_cub.yaml root=$(CUB) --workers 2
+	@$(BIN)/nearkin study studies/$*.yaml root=$(CUB) --workers 2
 
 # against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
 $(BENCHES:%=bench-%): bench-%: $(READY)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -100,16 +101,19 @@ def test_dropout_is_seeded_on_the_device_too(monkeypatch):
 
 
 class Worker:
-    """A process that ends at once; it notes its arguments."""
+    """A process that ends at once; it notes its arguments. Its sentinel is a pipe whose other end is closed: ready."""
 
     seen: ClassVar[list[Any]] = []
     exitcode = 0
 
     def __init__(self, target, args):
         self.seen.append(args[-1])
+        self.sentinel, other = Pipe(duplex=False)
+        other.close()
 
     def start(self): ...
     def join(self): ...
+    def terminate(self): ...
     def is_alive(self):
         return False
 
