@@ -9,10 +9,12 @@ import typer
 import nearkin
 from nearkin.cli.analyse import analyse_command
 from nearkin.cli.cache import cache_app
+from nearkin.cli.compare import compare_command, tournament_command
 from nearkin.cli.data import data_app
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.published import claims_command, published_command
 from nearkin.cli.reproduce import reproduce_command
 from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
@@ -52,6 +54,10 @@ app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)
 app.command("test")(test_command)
 app.command("study")(study_command)
+app.command("compare")(compare_command)
+app.command("tournament")(tournament_command)
+app.command("published")(published_command)
+app.command("claims")(claims_command)
 app.command("reproduce")(reproduce_command)
 app.command("analyse")(analyse_command)
 app.command("list")(list_command)

@@ -67,6 +67,8 @@ def study_command(
     files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
     tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
+    where = "" if runs == Path("runs") else f" --runs {runs}"
+    tables.out.print(f"verdicts: nearkin compare {study.name}{where}", highlight=False, soft_wrap=True)
     failed = say_failed(jobs, "failed")
     elsewhere = sum(job.state == "elsewhere" for job in jobs)
     if elsewhere:

@@ -4,7 +4,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -22,6 +22,9 @@ from nearkin.studies.cells import Study
 from nearkin.studies.pace import Pace
 from nearkin.studies.runner import Job
 from nearkin.studies.summary import SHARES, Row
+
+if TYPE_CHECKING:
+    from nearkin.comparison.pages import Sheet
 
 WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160     # a file has no right edge
 out = Console(width=WIDTH)
@@ -42,6 +45,13 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], 
     for row in rows:
         made.add_row(*row)
     return Group(*([Text(title, "bold")] if title else []), made, *([Text(below)] if below else []))
+
+
+def sheet(found: "Sheet") -> None:
+    """Print a table of a comparison and the notes below it."""
+    words = len(found.header) - found.numbers
+    columns = {name: "left" if i < words else "right" for i, name in enumerate(found.header)}
+    out.print(table(found.title, columns, found.rows, below="\n".join(found.notes)))
 
 
 def percent(value: float | None) -> str:

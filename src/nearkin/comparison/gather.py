@@ -1,0 +1,179 @@
+"""From stored runs to what a comparison needs: a study by its name, or runs by theirs. Nothing is trained."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nearkin.config.parse import flatten
+from nearkin.config.spec import ALIASES
+from nearkin.errors import NearkinError, choices
+from nearkin.runs.store import Run, Store
+from nearkin.studies.readings import read
+from nearkin.studies.runner import REFUSED
+
+
+@dataclass
+class Member:
+    """One run of a comparison: its labels on the axes, its seed and its fold."""
+
+    labels: dict[str, str]                      # axis -> label; empty for a run that is in no study
+    seed: int
+    fold: int | None
+    run: Run
+    baseline: str | None = None                 # which, if it is an untrained network beside trained ones
+    error: str | None = None                    # why it failed
+
+    @cached_property
+    def head(self) -> dict[str, Any]:
+        """What its spec.yaml holds."""
+        return self.run.head()
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Its stored spec as dotted keys."""
+        return flatten(self.head["spec"])
+
+    @cached_property
+    def done(self) -> bool:
+        """Is it tested?"""
+        return self.run.tested
+
+    @property
+    def untrained(self) -> bool:
+        """Is it a network as it was before training?"""
+        return self.settings["train.epochs"] == 0
+
+    def numbers(self, reading: str, select: str) -> dict[str, float | None]:
+        """What a reading (studies/readings.py) tells of it; empty where it is not tested."""
+        return read(self.run, reading, select) if self.done else {}
+
+
+@dataclass
+class Gathered:
+    """Runs that are to be compared, and what their study says about them."""
+
+    name: str
+    members: list[Member]
+    store: Store
+    axes: tuple[str, ...] = ()                  # of a study
+    metrics: tuple[str, ...] = ()
+    select: str = "map_at_r"                    # what chose the epochs
+    readings: tuple[str, ...] = ("chosen",)
+    evaluations: tuple[str, ...] = ("separated",)
+    twin: str = ""
+    file: str = ""                              # the study's file as it was read
+    absent: list[str] = field(default_factory=list)     # cells without a stored run, in words
+
+    @property
+    def tested(self) -> list[Member]:
+        """The members with a result."""
+        return [member for member in self.members if member.done]
+
+    @property
+    def joined(self) -> Path:
+        """Where the values of joined folds are kept."""
+        return self.store.root / "studies" / self.name / "joined"
+
+
+def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
+    """What is stored under these names.
+
+    Parameters:
+        names: one study: its name, its file, or its study.json; or runs: paths, hashes, beginnings of hashes, or a
+            folder of runs.
+        runs: the folder of the stored runs.
+    """
+    store = Store(runs)
+    if not names:
+        raise NearkinError("nothing to compare: name a study, or at least two runs")
+    if len(names) == 1:
+        told = _study_of(names[0], store)
+        if told is not None:
+            return _from_study(told, store)
+        if not (Path(names[0]) / "spec.yaml").exists() and _is_folder(names[0]):
+            store = Store(names[0])
+            found = [run for run in store.runs() if run.purpose == "final"]
+            if not found:
+                raise NearkinError(f"{names[0]}: no stored run")
+            return _from_runs(found, store)
+    known = {file.parent.name for file in store.root.glob("studies/*/study.json")}
+    if len(names) == 1 and not any(run.hash.startswith(names[0]) for run in store.runs()):
+        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {choices(names[0], known)}")
+    return _from_runs([store.find(name) for name in dict.fromkeys(names)], store)
+
+
+def _is_folder(name: str) -> bool:
+    return Path(name).is_dir() and any(Path(name).glob("*/spec.yaml"))
+
+
+def _study_of(name: str, store: Store) -> dict[str, Any] | None:
+    """What study.json tells of a study, found by name, by its YAML file or by its own path."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        import yaml
+
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise NearkinError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+        name = str(content.get("name", path.stem)) if isinstance(content, dict) else path.stem
+        file = store.root / "studies" / name / "study.json"
+        if not file.exists():
+            raise NearkinError(f"study {name!r} was not run in {store.root}: nearkin study {path} --runs {store.root}")
+    elif path.name == "study.json" and path.is_file():
+        file = path
+    else:
+        file = store.root / "studies" / name / "study.json"
+        if not name or not file.is_file():
+            return None
+    try:
+        told = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise NearkinError(f"{file} cannot be read ({type(error).__name__}): run the study again") from error
+    return told
+
+
+def _from_study(told: dict[str, Any], store: Store) -> Gathered:
+    """Keys that study.json did not have at first are read as what they then were."""
+    axes = tuple(told["axes"])
+    members, absent = [], []
+    for each in told["cells"]:
+        cell = {"fold": None, "baseline": None, "error": None} | each
+        labels = dict(zip(axes, cell["labels"], strict=True))
+        run = store.run(cell["run"])
+        if cell["run"] == REFUSED or not (run.path / "spec.yaml").exists():
+            fold = "" if cell["fold"] is None else f" fold {cell['fold']}"
+            absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}")
+            continue
+        members.append(Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"]))
+    return Gathered(
+        told["name"], members, store, axes, tuple(told["metrics"]), told.get("select", "map_at_r"),
+        tuple(told.get("readings", ["chosen"])), tuple(told.get("evaluations", ["separated"])), told.get("twin", ""),
+        told.get("file", ""), absent,
+    )  # fmt: skip
+
+
+def _from_runs(runs: list[Run], store: Store) -> Gathered:
+    members = []
+    for run in runs:
+        words = flatten(run.stored)
+        untrained = words["train.epochs"] == 0
+        baseline = None if not untrained else "pooled" if words["model.head"] == "none" else "random_head"
+        members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline))
+    return Gathered("runs", members, store)
+
+
+def label_of(member: Member, key: str) -> str:
+    """What a member is on an axis of its study, or under a setting: `loss`, `dim`, `loss.margin`."""
+    if key in member.labels:
+        return member.labels[key]
+    if member.baseline is not None and key in ("loss", "loss.name"):
+        return f"{member.baseline} (untrained)"
+    full = ALIASES.get(key, key)
+    if full not in member.settings:
+        known = {*member.labels, *member.settings, *ALIASES}
+        raise NearkinError(f"--by {key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}")
+    return str(member.settings[full])

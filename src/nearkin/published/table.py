@@ -1,0 +1,125 @@
+"""One published table: rows of methods, columns of metrics, and what a reader must know of its cells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearkin.errors import NearkinError, choices
+
+
+class Column(NamedTuple):
+    """A column, and the part of the table that it stands in: a data set, or `concatenated` and `separated`."""
+
+    name: str
+    part: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.part is None else f"{self.part} {self.name}"
+
+
+class Cell(NamedTuple):
+    """A number as it is printed, and its ± where there is one: the table's `spread` says what that is."""
+
+    mean: float
+    spread: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mean:g}" if self.spread is None else f"{self.mean:g} ± {self.spread:g}"
+
+
+class Row(NamedTuple):
+    """One row: the method, what else tells rows of a method apart, and one cell per column (a word, or None)."""
+
+    method: str
+    where: dict[str, Any]
+    cells: tuple[Cell | str | None, ...]
+
+
+class Flag(NamedTuple):
+    """What is wrong with cells of a table, or must be known of them."""
+
+    kind: str                                   # misprint, recall falls, MAP@R above RP, repeated, unreadable, ...
+    words: str
+    cells: tuple[tuple[int, int], ...] = ()     # (row, column); none: the table as a whole
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of a publication. Per cent unless a rank; None where the source has nothing that can be read."""
+
+    id: str
+    source: str                                 # psomas2020, roth2020, hist2022, drml2021, kobs2021
+    table: str                                  # its number there
+    title: str
+    dataset: tuple[str, ...]
+    backbone: str
+    dim: str                                    # of the embedding, in words where it is several
+    protocol: str
+    spread: str                                 # what ± is
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()                 # sentences that no code can find
+    flags: tuple[Flag, ...] = ()                # what flags.py finds
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of its methods, each once."""
+        return list(dict.fromkeys(row.method for row in self.rows))
+
+    @property
+    def flagged(self) -> set[tuple[int, int]]:
+        """(row, column) of every cell with a flag."""
+        return {cell for flag in self.flags for cell in flag.cells}
+
+    def texts(self) -> list[list[str]]:
+        """The cells as they are printed: every column with its own number of decimals, a dash for what is not there."""
+        digits = [_decimals([row.cells[j] for row in self.rows]) for j in range(len(self.columns))]
+        return [[_text(cell, digits[j]) for j, cell in enumerate(row.cells)] for row in self.rows]
+
+    def find(self, column: str, part: str | None = None) -> int:
+        """The place of a column."""
+        wanted = Column(column, part)
+        if wanted not in self.columns:
+            known = [str(each) for each in self.columns]
+            raise NearkinError(f"table {self.id} has no column {str(wanted)!r}: {choices(str(wanted), known)}")
+        return self.columns.index(wanted)
+
+    def row(self, method: str, where: Mapping[str, Any] | None = None) -> int:
+        """The place of the first row of a method; of several, that with these settings, as {"sampler": "DDM"}."""
+        if method not in self.methods:
+            raise NearkinError(f"table {self.id} has no method {method!r}: {choices(method, self.methods)}")
+        for i, row in enumerate(self.rows):
+            if row.method == method and (where or {}).items() <= row.where.items():
+                return i
+        raise NearkinError(f"table {self.id} has no row of {method} with {dict(where or {})}")
+
+    def value(
+        self, method: str, column: str, part: str | None = None, where: Mapping[str, Any] | None = None
+    ) -> float | None:
+        """The number in a cell; None where it cannot be read."""
+        cell = self.rows[self.row(method, where)].cells[self.find(column, part)]
+        if isinstance(cell, str):
+            raise NearkinError(f"table {self.id}, {method}, {column}: {cell!r} is no number")
+        return None if cell is None else cell.mean
+
+
+def _decimals(cells: Sequence[Cell | str | None]) -> int | None:
+    """How many decimals the numbers of a column have; None where it holds very small ones beside large ones."""
+    values = [value for cell in cells if isinstance(cell, Cell) for value in cell if value is not None]
+    most = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+    return most if most <= 2 else None
+
+
+def _text(cell: Cell | str | None, digits: int | None) -> str:
+    if not isinstance(cell, Cell):
+        return cell or "–"
+    return " ± ".join(f"{x:g}" if digits is None else f"{x:.{digits}f}" for x in cell if x is not None)
+
+
+def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> tuple[list[str], NDArray[np.float64]]:
+    """One column of tables with the same methods, for a tournament: methods, and one row of scores per table. (N, k)"""
+    methods = tables[0].methods
+    return methods, np.array([[table.value(method, column) for method in methods] for table in tables], dtype=float)

@@ -1,0 +1,103 @@
+"""`nearkin compare` and `nearkin tournament` as a user meets them."""
+
+import json
+
+import pytest
+from stores import add_run, losses_study
+from typer.testing import CliRunner
+
+from nearkin.cli.app import app
+
+VALUES = {
+    "contrastive": {0: 0.50, 1: 0.51, 2: 0.52, 3: 0.50}, "triplet": {0: 0.30, 1: 0.312, 2: 0.32, 3: 0.30},
+    "proxy_anchor": {0: 0.505, 1: 0.50, 2: 0.53, 3: 0.51}, "untrained": {0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1},
+}  # fmt: skip
+
+
+def nearkin(*words):
+    return CliRunner().invoke(app, [str(w) for w in words])
+
+
+@pytest.fixture
+def store(tmp_path):
+    return losses_study(tmp_path / "runs", VALUES)
+
+
+def test_compare_prints_a_verdict_for_each_pair_of_neighbours(store):
+    done = nearkin("compare", "toy", "--by", "loss", "--metric", "map_at_r", "--runs", store)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "not distinguishable with 4 seeds" in said
+    assert "distinguishable: triplet is ahead by 20.80 points" in said
+
+
+def test_every_table_is_written_in_every_form(store, tmp_path):
+    forms = [word for f in ("csv", "markdown", "latex") for word in (f"--{f}", tmp_path / "out" / "table")]
+    done = nearkin("compare", "toy", "--runs", store, *forms, "--figures", tmp_path / "figures", "--claims")
+    assert done.exit_code == 0, done.output
+    files = {file.name for file in (tmp_path / "out").iterdir()}
+    names = ("table", "table-differences", "table-pairs", "table-tournament", "table-claims")
+    assert files == {f"{name}{ending}" for name in names for ending in (".csv", ".md", ".tex")}
+    assert len((tmp_path / "out" / "table-pairs.csv").read_text().splitlines()) == 1 + 6
+    drawn = {file.name for file in (tmp_path / "figures").iterdir()}
+    names = ("differences", "critical_difference")
+    assert drawn == {f"{name}{ending}" for name in names for ending in (".png", ".svg")}
+    assert all(file.stat().st_size > 5000 for file in (tmp_path / "figures").iterdir())
+
+
+def test_json_is_plain(store):
+    (told,) = json.loads(nearkin("compare", "toy", "--runs", store, "--json").stdout)
+    assert [m["name"] for m in told["methods"]] == ["proxy_anchor", "contrastive", "triplet", "untrained"]
+    assert len(told["pairs"]) == 6
+
+
+def test_claims_name_what_a_study_lacks(store):
+    done = nearkin("compare", "toy", "--runs", store, "--claims")
+    said = " ".join(done.stdout.split())
+    assert "further claims need runs that are not here" in said
+    nearkin("compare", "toy", "--runs", store, "--claims", "--csv", store / "t.csv")
+    assert "the study lacks" in (store / "t-claims.csv").read_text()
+
+
+def test_a_tournament_of_ones_own(store):
+    (told,) = json.loads(nearkin("tournament", "toy", "--runs", store, "--json").stdout)
+    assert [m["name"] for m in told["methods"]] == ["proxy_anchor", "contrastive", "triplet"]
+    assert [m["total"] for m in told["methods"]] == [5, 7, 12]
+    assert "one setting only" in nearkin("tournament", "toy", "--runs", store).stdout
+
+
+def test_the_published_tournament(tmp_path):
+    done = nearkin("tournament", "--published", "--json", "--csv", tmp_path / "t.csv")
+    cub = next(each for each in json.loads(done.stdout) if each["data"] == "CUB200-2011")
+    totals = {m["name"]: m["total"] for m in cub["methods"]}
+    assert list(totals.items()) == [
+        ("ProxyAnchor", 12), ("SoftTriple", 38), ("MultiSimilarity", 51), ("Contrastive", 52), ("LiftedStructure", 54),
+        ("Margin", 70), ("ArcFace", 79), ("ProxyNCA", 81), ("Triplet", 103), ("NPair", 120),
+    ]  # fmt: skip
+    assert next(m["average"] for m in cub["methods"] if m["name"] == "Triplet") == pytest.approx(8.58, abs=0.005)
+    assert (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare"], "nothing to compare"),
+        (["compare", "toi"], "no study and no run 'toi'"),
+        (["compare", "toy", "--by", "lsos"], "--by lsos"),
+        (["compare", "toy", "--metric", "map"], "metric"),
+        (["compare", "toy", "--evaluation", "concatenated"], "--evaluation concatenated"),
+        (["tournament"], "one of the two"),
+        (["tournament", "toy", "--published"], "one of the two"),
+    ],
+)
+def test_bad_words(store, words, said):
+    done = nearkin(*words, "--runs", store)
+    assert done.exit_code != 0
+    assert said in str(done.exception)
+
+
+def test_runs_of_two_data_sets_need_the_word_data(store):
+    add_run(store, "other" + "0" * 7, {"loss": "triplet"}, {"map_at_r": 0.9, "recall@1": 0.9}, data_hash="elsewhere")
+    done = nearkin("compare", store)
+    assert "2 data sets" in str(done.exception)
+    assert nearkin("compare", store, "--by", "data,loss").exit_code == 0

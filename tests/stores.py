@@ -1,0 +1,62 @@
+"""Stores made by hand: runs with given results, and studies over them, without any training."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from nearkin.config.spec import make_spec
+from nearkin.runs.run import SCHEMA
+
+SPACE = {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}
+
+
+def add_run(root, name, words, metrics, *, seed=0, data_hash="d0", validation=None, curve=None, steps=100):
+    """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve."""
+    path = Path(root) / name
+    path.mkdir(parents=True)
+    words = {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4} | words
+    spec = make_spec(words | {"train.seed": seed}).whole()
+    spec["train"]["batch"] = spec["train"]["batch"] or 32
+    epochs = spec["train"]["epochs"]
+    head = {"schema": SCHEMA, "spec": spec, "data_hash": data_hash, "split_hash": "s0"}
+    (path / "spec.yaml").write_text(yaml.safe_dump(head))
+    final = {
+        "rule": "best epoch on held-out training classes", "select": "map_at_r",
+        "epoch": epochs, "epochs_trained": epochs,
+        "steps": steps if epochs else 0, "validation": validation or {"recall@1": 0.5, "map_at_r": 0.4}, "train": SPACE,
+        "split": "train 90 classes", "skipped_images": 0, "seconds": 10.0,
+    }  # fmt: skip
+    (path / "final.json").write_text(json.dumps(final))
+    (path / "result.json").write_text(json.dumps(final | {"hash": name, "test": metrics}))
+    if curve is not None:
+        points = [{"epoch": i + 1, "metrics": each} for i, each in enumerate(curve)]
+        (path / "curve.json").write_text(json.dumps({"epochs": points, "best_on_test": {}}))
+    return path
+
+
+def add_study(root, name, axes, cells, **more):
+    """runs/studies/NAME/study.json over cells (labels, seed, run[, fold, baseline, error])."""
+    told = {
+        "name": name, "twin": "", "axes": list(axes), "metrics": ["recall@1", "map_at_r"], "select": "map_at_r",
+        "readings": ["chosen"], "evaluations": ["separated"], "file": f"name: {name}\n",
+        "cells": [{"fold": None, "baseline": None, "error": None} | cell for cell in cells],
+    } | more  # fmt: skip
+    path = Path(root) / "studies" / name / "study.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(told))
+    return path
+
+
+def losses_study(root, values, name="toy", metric="map_at_r", **more):
+    """A study with an axis `loss`: loss -> seed -> value of one metric. What begins with `untrained` is not trained."""
+    cells = []
+    for loss, own in values.items():
+        for seed, value in own.items():
+            run = f"{loss}{seed}".replace("_", "").ljust(12, "0")
+            untrained = loss.startswith("untrained")
+            words = {"epochs": 0} if untrained else {"loss": loss}
+            add_run(root, run, words, {"recall@1": value, "map_at_r": value} | {metric: value}, seed=seed)
+            cells.append({"labels": [loss], "seed": seed, "run": run, "baseline": "pooled" if untrained else None})
+    add_study(root, name, ["loss"], cells, **more)
+    return root
