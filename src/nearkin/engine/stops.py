@@ -1,0 +1,92 @@
+"""Ctrl-C and SIGTERM wait for the end of the step and cost nothing."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Stops:
+    """SIGINT and SIGTERM during training: the first one waits until the state is whole and saved.
+
+    It is noted when it comes. Where the loop is between two steps it calls `settle`, which saves and then delivers the
+    signal to whoever had it before: Ctrl-C becomes a KeyboardInterrupt, SIGTERM ends the process or does what the
+    program has set. In a stretch that changes nothing of the state (`quiet`) both happen at once. A second signal goes
+    through at once, without saving. Signals that are ignored stay ignored, and outside the main thread, where Python
+    takes none, nothing is done.
+
+    Parameters:
+        save: writes a checkpoint, if the state is whole.
+        patience: steps to go on with after the signal. Of several processes, all of which get it, the first saves and
+            needs the others for the end of its step.
+    """
+
+    def __init__(self, save: Callable[[], None], patience: int = 0):
+        self._save = save
+        self._patience = patience
+        self._noted: int | None = None
+        self._quiet = False
+        self._before: dict[int, Any] = {}                           # signal -> its handler outside
+
+    def __enter__(self) -> "Stops":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {k: handler for k, handler in self._before.items() if handler not in (None, signal.SIG_IGN)}
+            self._install()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._restore()
+        self._before = {}
+        if self._noted is not None:
+            self._finish()
+
+    def settle(self) -> None:
+        """The state is whole: if a signal was noted, save and deliver it."""
+        if self._noted is None:
+            return
+        if self._patience > 0:
+            self._patience -= 1
+        else:
+            self._finish()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Inside, nothing of the state changes: a signal is saved and delivered as soon as it comes."""
+        self._quiet = True
+        try:
+            self.settle()
+            yield
+        finally:
+            self._quiet = False
+
+    def _take(self, kind: int, frame: Any) -> None:
+        second = self._noted is not None
+        self._noted = kind
+        if second:
+            self._deliver()
+        elif self._quiet:
+            self._finish()
+
+    def _finish(self) -> None:
+        try:
+            self._save()
+        except BaseException:                                       # a full disk says more than the signal
+            self._noted = None
+            raise
+        self._deliver()
+
+    def _deliver(self) -> None:
+        kind, self._noted = self._noted, None
+        self._restore()
+        signal.raise_signal(kind)  # type: ignore[arg-type]
+        self._install()                                             # whoever had it before lets the program go on
+
+    def _install(self) -> None:
+        for kind in self._before:
+            signal.signal(kind, self._take)
+
+    def _restore(self) -> None:
+        for kind, handler in self._before.items():
+            signal.signal(kind, handler)
