@@ -8,7 +8,7 @@ TABLES_CUB := cub methods_cub
 BENCHES := losses eval loop samplers chunks hist embed scale input study
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -19,14 +19,19 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	@$(BIN)/nearkin study studies/demo.yaml --workers 2
+	@$(BIN)/nearkin demo --workers 2
+
+# docs/images/report*.png: the demo's page in a headless Chromium (needs `chromium`)
+screenshots: $(READY)
+	@$(BIN)/nearkin demo --workers 2
+	@$(BIN)/python examples/screenshots.py report.html docs/images
 
 lint: $(READY)
 	@$(BIN)/ruff check src tests bench examples
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 -m "not slow"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # docs/settings.md, from the settings and docstrings in the code
 settings: $(READY)

@@ -11,10 +11,12 @@ from nearkin.cli.analyse import analyse_command
 from nearkin.cli.cache import cache_app
 from nearkin.cli.compare import compare_command, tournament_command
 from nearkin.cli.data import data_app
+from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
 from nearkin.cli.published import claims_command, published_command
+from nearkin.cli.report import report_command
 from nearkin.cli.reproduce import reproduce_command
 from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
@@ -58,6 +60,8 @@ app.command("compare")(compare_command)
 app.command("tournament")(tournament_command)
 app.command("published")(published_command)
 app.command("claims")(claims_command)
+app.command("report")(report_command)
+app.command("demo")(demo_command)
 app.command("reproduce")(reproduce_command)
 app.command("analyse")(analyse_command)
 app.command("list")(list_command)

@@ -123,6 +123,17 @@ def open_images(
     return Files.of(paths, index.shapes, kept=index.kept, resize=resize, keep=most, skipped=index.skipped)
 
 
+def held_images(name: str, *, resize: int, keep: int | None = None) -> Images | None:
+    """What the cache holds of the images of data with this hash, decoded or packed; None: nothing. Nothing is made, and
+    the files themselves may be gone."""
+    size = str(resize) if keep in (None, resize) else f"{resize}to{keep}"
+    if (found := _open(cache_dir() / "decoded" / f"{name}-{size}-v{FORMAT}")) is not None:
+        return Decoded(found.pixels, found.shapes, found.kept, found.skipped)
+    if (found := _open(cache_dir() / "packed" / f"{name}-{size}-q{QUALITY}-v{FORMAT}")) is not None:
+        return Packed(found.pixels, found.sizes, found.shapes, found.kept, found.skipped)
+    return None
+
+
 def check_kept(
     table: Table, *, resize: int, keep: int | None = None, cache: str = "auto", on_error: str = "raise"
 ) -> None:

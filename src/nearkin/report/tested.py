@@ -1,0 +1,157 @@
+"""The test images of a stored run as the pictures of a page look at them: who they are, and who lies beside whom."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from nearkin.comparison.compare import Comparison, Method
+from nearkin.comparison.gather import Member
+from nearkin.errors import NearkinError
+from nearkin.evaluation.inputs import Sets, make_sets
+from nearkin.evaluation.retrieval import evaluate
+from nearkin.evaluation.search import neighbours
+from nearkin.progress import bar
+from nearkin.runs.store import Run
+
+NEAREST = 10                        # neighbours of every query that are looked at
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The k nearest images of Q queries, the nearest first."""
+
+    place: np.ndarray                                               # (Q, k) places among the test images
+    similarity: np.ndarray                                          # (Q, k) cosines
+
+
+@dataclass
+class Tested:
+    """The N test images of a stored run. A place is a number below N, a row is that of the data set.
+
+    Parameters:
+        run: the run.
+        name: what the page calls it: its method.
+        z: (N, D) raw embeddings.
+        labels: (N,) class names.
+        roles: (N,) query, gallery or both.
+        rows: (N,) rows of the data set; of a run of schema 1, which did not keep them, the places.
+        paths: (N,) the files below the root of the data; None where they were not kept.
+    """
+
+    run: Run
+    name: str
+    z: torch.Tensor                                                 # (N, D)
+    labels: np.ndarray                                              # (N,)
+    roles: np.ndarray                                               # (N,)
+    rows: np.ndarray                                                # (N,)
+    paths: list[str] | None = None
+
+    __test__ = False                                                # pytest: this is no test
+
+    @classmethod
+    def of(cls, run: Run, name: str = "") -> "Tested":
+        """From the files of a run; a NearkinError where it holds no embeddings."""
+        import pyarrow.parquet as pq
+
+        try:
+            with np.load(run.path / "embeddings.npz") as held:
+                z, labels = torch.from_numpy(held["embeddings"]), held["labels"]
+                rows, roles = held.get("rows"), held.get("roles")
+            listed = run.path / "test.parquet"
+            paths = pq.read_table(listed, columns=["path"])["path"].to_pylist() if listed.exists() else None
+        except (OSError, ValueError, KeyError) as error:
+            raise NearkinError(f"the embeddings of run {run.hash} cannot be read ({type(error).__name__})") from error
+        if roles is None:                                           # schema 1: the queries, then the gallery
+            roles = np.full(len(labels), "both", "<U7")
+            if (queries := run.result["test_n"]) < len(labels):
+                roles[:queries], roles[queries:] = "query", "gallery"
+        return cls(run, name or run.hash, z, labels, roles, np.arange(len(labels)) if rows is None else rows, paths)
+
+    @cached_property
+    def query(self) -> np.ndarray:
+        """(Q,) places of the queries."""
+        return np.flatnonzero(self.roles != "gallery")
+
+    @cached_property
+    def gallery(self) -> np.ndarray:
+        """(G,) places of the images that are searched."""
+        return np.flatnonzero(self.roles != "query")
+
+    @cached_property
+    def sets(self) -> Sets:
+        """Queries and gallery, checked."""
+        if (self.roles == "both").all():
+            return make_sets(self.z, self.labels, None, None, "cosine")
+        return make_sets(self.z, self.labels, self.query, self.gallery, "cosine")
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """Of every query, at most NEAREST."""
+        sets = self.sets
+        with bar(f"Searching neighbours of {len(sets.query):,} images") as advance:
+            return self._found(sets.query, sets.own, min(NEAREST, sets.available), progress=advance)
+
+    def nearest_of(self, queries: np.ndarray, k: int) -> Nearest:
+        """Of some queries, given as numbers below Q."""
+        sets = self.sets
+        if "nearest" in self.__dict__ and k <= self.nearest.place.shape[1]:
+            return Nearest(self.nearest.place[queries, :k], self.nearest.similarity[queries, :k])
+        own = None if sets.own is None else sets.own[queries]
+        return self._found(sets.query[torch.from_numpy(queries)], own, min(k, sets.available))
+
+    def _found(self, query: torch.Tensor, own: np.ndarray | None, k: int, **options) -> Nearest:
+        found = neighbours(query, self.sets.gallery, k, own=own, **options)
+        return Nearest(self.gallery[found.index.numpy()], found.similarity.numpy())
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        """(Q,) MAP@R of every query, NaN where it is not defined; from per_query.parquet where that has it."""
+        import pyarrow.parquet as pq
+
+        try:
+            held = pq.read_table(self.run.path / "per_query.parquet", columns=["map_at_r"])["map_at_r"]
+            values = held.to_numpy().astype(float)
+            if len(values) == len(self.query):
+                return values
+        except (OSError, ValueError, KeyError):
+            pass
+        asked = {} if (self.roles == "both").all() else {"query": self.query, "gallery": self.gallery}
+        return evaluate(self.z, self.labels, metrics=["map_at_r"], **asked).per_query["map_at_r"]   # type: ignore[arg-type]
+
+    def file(self, place: int) -> str:
+        """The file of an image below the root of its data; of one that lies elsewhere only its name."""
+        if self.paths is None:
+            return ""
+        path = self.paths[place]
+        outside = path.startswith(("/", "\\", "~")) or path[1:2] == ":"
+        return path.replace("\\", "/").rsplit("/", 1)[-1] if outside else path
+
+
+def chosen(comparison: Comparison) -> tuple[Tested, Tested | None]:
+    """The two runs that are looked at: the best method's, and that of the worst trained one, else of an untrained one;
+    each the first fold of the first seed. None where no second one is tested on the same images."""
+    best = (comparison.trained or comparison.methods)[0]
+    member = first_member(best)
+    first = Tested.of(member.run, best.name)
+    worse = [m for m in reversed(comparison.trained) if m is not best] + [
+        m for m in comparison.methods if m.kind == "untrained" and m is not best]  # fmt: skip
+    for method in worse[:1]:
+        other = next((m for m in _ordered(method) if (m.seed, m.fold) == (member.seed, member.fold)), None)
+        other = other or first_member(method)
+        same = ("data_hash", "split_hash")
+        if [member.head[key] for key in same] == [other.head[key] for key in same]:
+            with suppress(NearkinError):                            # its embeddings are gone
+                return first, Tested.of(other.run, method.name)
+    return first, None
+
+
+def first_member(method: Method) -> Member:
+    """The run of its first seed and fold."""
+    return _ordered(method)[0]
+
+
+def _ordered(method: Method) -> list[Member]:
+    return sorted((m for m in method.members if m.done), key=lambda m: (m.seed, -1 if m.fold is None else m.fold))
