@@ -1,4 +1,5 @@
-"""A real Chromium for tests of pages; they skip, saying so, where none is found."""
+"""A real Chromium for tests of pages; they skip, saying so, where none is found, and fail where NEARKIN_BROWSER is
+`required`, as it is where every change is tested."""
 
 import os
 import shutil
@@ -18,7 +19,8 @@ FOUND = (
 def chromium():
     """A running browser."""
     if FOUND is None:
-        pytest.skip("no chromium is found; NEARKIN_CHROMIUM=PATH names it")
+        said = "no chromium is found; NEARKIN_CHROMIUM=PATH names it"
+        pytest.fail(said) if os.environ.get("NEARKIN_BROWSER") == "required" else pytest.skip(said)
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=FOUND, args=["--no-sandbox"])
@@ -30,6 +32,7 @@ def chromium():
 def opened(browser, file, **options):
     """A page of a file that is ready, and what went wrong in it: messages of the console, errors, requests."""
     page = browser.new_page(**options)
+    page.set_default_timeout(120_000)                               # a loaded machine is no error of the page
     wrong = []
     page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(str(error)))

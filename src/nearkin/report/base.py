@@ -121,6 +121,15 @@ class Column:
     about: str = ""
 
 
+def rounded(name: str, digits: int) -> Column:
+    """A column of numbers with so many decimals; whole ones without."""
+    def text(row: Mapping[str, Any]) -> str:
+        value = row[name]
+        return "–" if value is None else f"{value:g}" if float(value).is_integer() else f"{value:.{digits}f}"
+
+    return Column(name, text=text)
+
+
 @dataclass
 class Grid(Part):
     """An HTML table, sorted by a click on a heading, filtered by what some columns hold.

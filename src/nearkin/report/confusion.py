@@ -60,7 +60,7 @@ def section(tested: Tested, sprite: Sprite, id: str = "confusion") -> Section:
         n, first = len(set(cells.column("class"))), table.rows[0]
         parts.append(Chart(
             f"{id}-heatmap", "The classes that are confused most", cells, form="heatmap", x="taken for", y="class",
-            value="share", percent=("share",), more={"sequential": True},
+            value="share", percent=("share",),
             alt=f"Share of the queries of a class (rows) whose nearest neighbour has another class (columns), for the "
             f"{n} classes with the most mistakes. The most frequent mistake: {first[0]} taken for {first[1]}.",
             notes=["Classes that are taken for each other stand beside each other. A cell is empty where that never "

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nearkin.comparison.compare import Method
-from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, Words
+from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, Words, rounded
 from nearkin.report.material import Board, Material, Record, called, heading, interval_of, metric_column, signed, unit
 from nearkin.studies.readings import PICKED, READINGS
 
@@ -132,7 +132,8 @@ def _epochs(material: Material, board: Board) -> list[Part]:
     table = Table(
         f"epochs{board.suffix}", ["method", "chosen epoch", "lowest", "highest", "epochs trained", "rule"], rows
     )
-    columns = [Column(name) for name in table.header if name != "rule" or len(set(table.column("rule"))) > 1]
+    shown = [name for name in table.header if name != "rule" or len(set(table.column("rule"))) > 1]
+    columns = [rounded(name, 1) if name == "chosen epoch" else Column(name) for name in shown]
     return [
         Grid(
             f"epochs{board.suffix}",

@@ -35,7 +35,7 @@ def _runs(material: Material, scrub: Scrubber) -> list[Part]:
     total = len(material.gathered.members) + len(material.gathered.absent)
     table = Table("runs-without-result", ["method", "seed", "fold", "run", "why"], rows)
     return [
-        Words(f"{len(rows)} of {total} runs have no result. Their rows above are means over fewer runs.", "warning"),
+        Words(f"{len(rows)} of {total} runs have no result. The means above leave them out.", "warning"),
         Grid("runs-without-result", "Runs without a result", table),
     ]
 

@@ -12,6 +12,7 @@ from markupsafe import escape
 from nearkin.report.base import Chart
 
 SERIES = 10  # colours of lines; then they begin again
+NAMED = 14                          # so many points have their names beside them; more would cover each other
 ROW = 24  # pixels of a name on an axis
 
 
@@ -158,7 +159,7 @@ def _points(chart: Chart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     traces = []
     for i, (group, rows) in enumerate(series(chart)):
         labels = [words(row[chart.text]) for row in rows] if chart.text else None
-        trace = {
+        trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers",
             "x": _plain([row[chart.x] for row in rows]),
@@ -168,6 +169,8 @@ def _points(chart: Chart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         }
         if labels:
             trace |= {"text": labels, "hovertemplate": "%{text}<br>%{x:.5~g}, %{y:.5~g}<extra></extra>"}
+            if len(chart.table.rows if chart.table else []) <= NAMED:
+                trace |= {"mode": "markers+text", "textposition": "middle right", "cliponaxis": False}
         if chart.low and chart.high:
             trace["error_y"] = _error(chart, rows)
         traces.append(trace)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from nearkin.comparison.compare import canonical_metric
+from nearkin.comparison.pages import claims_sheet, measured_claims
 from nearkin.errors import NearkinError
 from nearkin.report.base import Column, Grid, Part, Section, Table, Words
 from nearkin.report.material import Board, Material
@@ -104,23 +105,16 @@ def _metric(column: str) -> str | None:
 
 
 def _claims(material: Material) -> list[Part]:
-    from nearkin.comparison.pages import claims_sheet
-
-    try:
-        sheet = claims_sheet(material.gathered)
-    except ImportError:  # a part of the comparison that may be missing
-        return []
-    decided = [row for row in sheet.rows if row[2] not in ("not checkable", "cannot be checked", "open")]
-    if not sheet.rows:
-        return []
-    table = Table("claims", sheet.header, sheet.rows)
-    return [
-        Grid(
-            "claims",
-            "Claims of the literature, checked here",
-            table,
-            filters=[sheet.header[2]],
-            folded=not decided or len(sheet.rows) > 12,
-            notes=[f"{note[0].upper()}{note[1:]}." for note in sheet.notes],
-        )
-    ]
+    sheet = claims_sheet(material.gathered)
+    measured = measured_claims(sheet).rows
+    others = [row for row in sheet.rows if row not in measured]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in sheet.notes]
+    grids: list[Part] = []
+    if measured:
+        table = Table("claims", sheet.header, measured)
+        title = "Claims of the literature, checked here"
+        grids.append(Grid("claims", title, table, filters=[sheet.header[2]], notes=notes))
+    if others:
+        table = Table("claims-open", sheet.header[:4], [row[:4] for row in others])
+        grids.append(Grid("claims-open", f"{len(others)} claims that need other runs", table, folded=True))
+    return grids

@@ -113,12 +113,18 @@ def _budgets(board: Board) -> Grid:
         given = budget_of(runs, len(method.values), len({m.fold for m in method.members})) if runs else {}
         rows.append([method.name, *(given.get(key) for key in BUDGET)])
     table = Table(f"budgets{board.suffix}", ["method", *BUDGET], rows)
+    given_to = [row for row in table.records() if row["network"] is not None]
+    equal = [key for key in BUDGET if len({row[key] for row in given_to}) == 1]
+    notes = ["Untrained networks were given nothing. Trials are runs that chose settings on validation images."]
+    if given_to and equal:
+        notes.insert(0, f"Equal in all trained rows: {'; '.join(f'{key} {given_to[0][key]}' for key in equal)}.")
     return Grid(
         f"budgets{board.suffix}",
         f"{board.where}What each row was given",
         table,
+        columns=[Column(name) for name in table.header if name not in equal],
         folded=len(rows) > 6,
-        notes=["Untrained networks were given nothing. Trials are runs that chose settings on validation images."],
+        notes=notes,
     )
 
 

@@ -3,7 +3,7 @@
 import math
 
 from nearkin.comparison.pages import kinds_words, standing_of
-from nearkin.report.base import Chart, Grid, Part, Section, Table, Words
+from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, Words, rounded
 from nearkin.report.material import Board, Material
 
 
@@ -66,5 +66,6 @@ def _board(material: Material, board: Board) -> list[Part]:
                 f"{rows[-1][2]:.2f}; upright bars join methods that ranks cannot tell apart.",
             )
         )
-    parts.append(Grid(f"tournament{board.suffix}", f"{board.where}Tournament", table, notes=notes))
+    columns = [rounded(name, 2) if name != "method" else Column(name) for name in table.header]
+    parts.append(Grid(f"tournament{board.suffix}", f"{board.where}Tournament", table, columns=columns, notes=notes))
     return parts + [Words(f"{words[0].upper()}{words[1:]}.") for words in kinds_words(board.ranked)]

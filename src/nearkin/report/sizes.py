@@ -127,7 +127,7 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
                 rows.append(
                     [
                         _name(members),
-                        "without" if p == 0 else "with rho switching",
+                        "without" if p == 0 else "with rho switching" if len(chosen) == 1 else f"p_switch {p:g}",
                         p,
                         found.mean,
                         found.low,
@@ -136,6 +136,9 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
                 )
     if not rows:
         return []
+    notes = ["p_switch is the one with the best mean on validation images, not on test images."]
+    if any(str(row[1]).startswith("p_switch") for row in rows):
+        notes = ["Without validation no p_switch can be chosen: there is one bar for each."]
     table = Table(f"rho-switching{board.suffix}", ["method", "regulariser", "p_switch", metric, "low", "high"], rows)
     return [
         Chart(
@@ -148,7 +151,7 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
             **interval_of(metric),
             sideways=True,
             alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
-            notes=["p_switch is the one with the best mean on validation images, not on test images."],
+            notes=notes,
         )
     ]
 

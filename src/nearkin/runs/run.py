@@ -19,6 +19,7 @@ from nearkin.runs.environment import environment
 from nearkin.runs.log import Log, read_log
 from nearkin.storage import atomic, sweep
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)      # the same, ten times as fast, where libyaml is
 SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
 
 
@@ -50,7 +51,7 @@ class Run:
     def head(self) -> dict[str, Any]:
         """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`."""
         try:
-            told = yaml.safe_load((self.path / "spec.yaml").read_text())
+            told = yaml.load((self.path / "spec.yaml").read_text(), Loader=LOADER)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             reason = f"spec.yaml cannot be read ({type(error).__name__})"
             raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
