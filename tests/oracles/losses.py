@@ -127,13 +127,13 @@ def lifted_weighted(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
 @oracle("npair")
 def npair(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     couples = list(zip(tuples.anchor.tolist(), tuples.positive.tolist(), strict=True))
-    terms, lengths = [], norms(z)
+    terms = []
     if loss.unit:
         z = torch.stack([v / length(v) for v in z])
     for a, p in couples:
         others = [q for _, q in couples] if loss.pairing == "class" else range(len(y))
         terms.append(log_1_sum([z[a] @ z[n] - z[a] @ z[p] for n in others if y[n] != y[a]]))
-    return mean(terms, z.sum() * 0) + loss.nu * lengths
+    return mean(terms, z.sum() * 0) + loss.nu * norms(z)
 
 
 @oracle("angular")

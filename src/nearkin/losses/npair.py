@@ -14,7 +14,7 @@ from nearkin.pairs import Couples, Pairs, draw_one
 from nearkin.registry import LOSSES
 
 
-@LOSSES.register("npair")
+@LOSSES.register("npair", version=2)            # 2: with unit=True, ν weighs unit norms: it pulls at nothing
 class NPair(Loss):
     """N-pair loss: one positive per anchor, drawn at random, against many negatives at once.
 
@@ -31,7 +31,8 @@ class NPair(Loss):
         pairing: "anchor" takes every anchor with all its negatives; "class" takes Sohn's one random pair per class,
             with the other pairs' positives as negatives, and cannot be used with a memory.
         unit: compare unit vectors; their products lie between -1 and 1, so that the loss can fall a little way only.
-        nu: ν, weight of the mean norm of the raw embeddings; at least 0.
+        nu: ν, weight of the mean norm of the vectors that are compared; at least 0. Unit vectors have one norm, which
+            gives no gradient: the loss would otherwise shrink raw vectors until their directions are noise.
 
     Shapes: embeddings (B, D), labels (B,); the value is a scalar. Positives drawn by the caller are `Couples` of (T,).
 
@@ -69,7 +70,7 @@ class NPair(Loss):
             value = npair(z, references, pairs.negative, couples)
         else:
             value = one_per_class(z, couples) if len(couples.anchor) else pairs.zero()
-        return value + self.nu * mean_norm(pairs.z) if self.nu else value
+        return value + self.nu * mean_norm(z) if self.nu else value
 
 
 def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
