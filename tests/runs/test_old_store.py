@@ -19,8 +19,8 @@ from nearkin.runs.store import Store
 from nearkin.samplers import Balanced
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-# exact duplicates no longer count as active positives; balanced batches draw their classes independently; N-pair on unit
-# vectors pulls at no norms
+# exact duplicates no longer count as active positives; balanced batches draw their classes independently; N-pair on
+# unit vectors pulls at no norms
 RAISED = {"contrastive", "snr_contrastive", "balanced", "npair"}
 TOLD = json.loads((FIXTURES / "store_b58c777.json").read_text())
 
