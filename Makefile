@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study
+BENCHES := losses eval loop samplers chunks hist embed scale input study saliency
 CUB ?= $(NEARKIN_CUB)
 
 .PHONY: install demo screenshots test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/nearkin demo --workers 2
 
-# docs/images/report*.png: the demo's page in a headless Chromium (needs `chromium`)
+# docs/images/report.png: the demo's page in a headless Chromium (needs `chromium`)
 screenshots: $(READY)
 	@$(BIN)/nearkin demo --workers 2
 	@$(BIN)/python examples/screenshots.py report.html docs/images

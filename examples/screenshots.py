@@ -9,12 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-# name -> width, height, colour scheme, part of the page that is shown (None: its top)
-SHOTS = {
-    "report": (1200, 900, "light", None),
-    "report-dark": (1200, 900, "dark", None),
-    "report-phone": (390, 844, "light", None),
-}
+SHOTS = {"report": (1200, 900, "light")}                # name -> width, height, colour scheme
 
 
 def main(page: Path, folder: Path) -> None:
@@ -24,11 +19,9 @@ def main(page: Path, folder: Path) -> None:
         sys.exit("no chromium found: install it, as in apt-get install chromium")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        for name, (width, height, scheme, part) in SHOTS.items():
+        for name, (width, height, scheme) in SHOTS.items():
             tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             tab.goto(page.resolve().as_uri())
-            if part is not None:
-                tab.locator(part).scroll_into_view_if_needed()
             tab.wait_for_timeout(1500)
             tab.screenshot(path=folder / f"{name}.png")
             tab.close()

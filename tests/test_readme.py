@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from stores import losses_study
+from stores import add_study
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
@@ -75,7 +75,12 @@ def test_nearkin(line, here, monkeypatch):
     if words[0] == "demo":                          # minutes; tests/cli/test_wheel.py plans it
         return
     if "demo" in words:
-        losses_study(here / "runs", {"triplet": {0: 0.3, 1: 0.4}, "margin": {0: 0.5, 1: 0.4}}, name="demo")
+        import nearkin
+
+        tiny = {"dataset": "folder", "root": "my_images", "dim": 4} | parse_words(QUICK)
+        made = {loss: nearkin.train(tiny | {"loss": loss}) for loss in ("triplet", "margin")}
+        cells = [{"labels": [loss], "seed": 0, "run": run.hash} for loss, run in made.items()]
+        add_study(here / "runs", "demo", ["loss"], cells)
     if "RUN" in words:
         import nearkin
 
