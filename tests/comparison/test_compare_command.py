@@ -3,15 +3,23 @@
 import json
 
 import pytest
+from rich.console import Console
 from stores import add_run, losses_study
 from typer.testing import CliRunner
 
+from nearkin.cli import tables
 from nearkin.cli.app import app
 
 VALUES = {
     "contrastive": {0: 0.50, 1: 0.51, 2: 0.52, 3: 0.50}, "triplet": {0: 0.30, 1: 0.312, 2: 0.32, 3: 0.30},
     "proxy_anchor": {0: 0.505, 1: 0.50, 2: 0.53, 3: 0.51}, "untrained": {0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1},
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A screen of 160 characters, wherever the tests run."""
+    monkeypatch.setattr(tables, "out", Console(width=160))
 
 
 def nearkin(*words):
