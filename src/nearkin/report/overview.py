@@ -21,7 +21,7 @@ MILD = ("values are means over",)  # notes that explain; all others warn
 def section(material: Material) -> Section:
     """Facts of every data set, warnings in plain words, budgets."""
     parts: list[Part] = [*_warnings(material), _facts(material)]
-    parts += [_budgets(board) for board in material.boards]
+    parts += [part for board in material.boards for part in _budgets(board)]
     lead = "Fair is: the same images, the same choice of the epoch, and the same budget for every row."
     return Section("overview", "What was compared, and how", lead, parts)
 
@@ -106,7 +106,8 @@ def opened(material: Material) -> tuple[int, int]:
     return sum(openings.get(split, 0) for split in splits), len({m.run.hash for m in material.gathered.tested})
 
 
-def _budgets(board: Board) -> Grid:
+def _budgets(board: Board) -> list[Part]:
+    """What is equal in all trained rows, as a sentence; the rest as a table."""
     rows = []
     for method in board.methods:
         runs = [m.run for m in method.members if m.done and not m.untrained]
@@ -115,17 +116,19 @@ def _budgets(board: Board) -> Grid:
     table = Table(f"budgets{board.suffix}", ["method", *BUDGET], rows)
     given_to = [row for row in table.records() if row["network"] is not None]
     equal = [key for key in BUDGET if len({row[key] for row in given_to}) == 1]
-    notes = ["Untrained networks were given nothing. Trials are runs that chose settings on validation images."]
+    told: list[Part] = []
     if given_to and equal:
-        notes.insert(0, f"Equal in all trained rows: {'; '.join(f'{key} {given_to[0][key]}' for key in equal)}.")
-    return Grid(
+        words = "; ".join(f"{key} {given_to[0][key]}" for key in equal)
+        told.append(Words(f"{board.where}Equal in all trained rows: {words}."))
+    grid = Grid(
         f"budgets{board.suffix}",
         f"{board.where}What each row was given",
         table,
         columns=[Column(name) for name in table.header if name not in equal],
-        folded=len(rows) > 6,
-        notes=notes,
+        folded=len(rows) > 6 or len(equal) == len(BUDGET),
+        notes=["Untrained networks were given nothing. Trials are runs that chose settings on validation images."],
     )
+    return [*told, grid]
 
 
 def first_screen(material: Material) -> tuple[str, list[str], list[tuple[str, str, str]]]:
