@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from pictured import clusters, pictured, write_run
+from report.browser import chromium  # noqa: F401 a fixture
 
 import nearkin
 from nearkin.report import layout, maps, still
@@ -172,28 +173,14 @@ def test_regions_do_not_overlap_and_hold_the_most_mixed_points():
             assert abs(a[0] - b[0]) >= still.REGION or abs(a[1] - b[1]) >= still.REGION
 
 
-@pytest.fixture
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright")
-    import shutil
-
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium: the map is not looked at in a browser")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, browser):
+def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noqa: F811 the fixture
     tested, _ = pictured(tmp_path, names=["<script>alert(1)</script>", "b", "c", "d", "e", "f"])
     sprite = Sprite()
     section = maps.section(tested, sprite, "pca")
     section.parts.append(sprite.part())
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
-    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page = chromium.new_page(viewport={"width": 1100, "height": 900})
     page.set_default_timeout(120_000)                               # a busy machine
     wrong, requests = [], []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
