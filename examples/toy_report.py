@@ -2,7 +2,8 @@
 
 In the picture only the angle is the embedding. The classes sit on rings of their own, training inside the circle and
 test outside, because points of one circle would hide each other. Each panel is turned so that the mean training point
-is on top, and mirrored, where needed, so that the first training class is on the left.
+is on top, and mirrored, where needed, so that the first training class is on the left. Below, inside the circle, is the
+spectrum: the two singular values of the training set as shares of their sum.
 """
 
 import math
@@ -106,10 +107,19 @@ def _circle(axes: Axes, label: str, run: Any, result: Any) -> None:
         f"train spread {result.train_spread:.1f}°\ntest spread {result.test_spread:.1f}°\n"
         f"ρ = {result.rho:.3f}\ntest 1-NN {result.nearest:.2f}"
     )
-    axes.text(0, -0.2, words, ha="center", va="center", fontsize=10, color=INK, linespacing=1.5)
+    axes.text(0, 0.08, words, ha="center", va="center", fontsize=10, color=INK, linespacing=1.4)
+    _spectrum(axes, result.share)
     axes.set_title(label.replace(": ", ":\n"), fontsize=11, color=INK)
     axes.set(xlim=(-1.38, 1.38), ylim=(-1.1, 1.4), aspect="equal")
     axes.axis("off")
+
+
+def _spectrum(axes: Axes, share: float) -> None:
+    """The two singular values of the training set as shares of their sum: level is a flat spectrum."""
+    for x, value, name in ((-0.13, share, "σ₁"), (0.13, 1 - share, "σ₂")):
+        axes.bar(x, 0.42 * value, width=0.2, bottom=-0.9, color=TRAIN[1])
+        axes.text(x, -0.88 + 0.42 * value, name, ha="center", va="bottom", fontsize=9, color=INK)
+    axes.plot([-0.27, 0.27], [-0.9, -0.9], color=PALE, linewidth=1)
 
 
 def _angles(z: Tensor, ahead: Tensor) -> np.ndarray:

@@ -119,6 +119,17 @@ def test_the_command_prints_tables_and_draws(toy_rho, monkeypatch, capsys, tmp_p
         assert 10_000 < (tmp_path / "new" / f"toy_{name}.png").stat().st_size < 150_000
 
 
+def test_the_spectrum_panel_shows_the_shares(toy_rho):
+    from matplotlib.figure import Figure
+    from toy_report import _spectrum
+
+    axes = Figure().subplots()
+    _spectrum(axes, 0.8)
+    first, second = axes.patches
+    assert first.get_height() == pytest.approx(4 * second.get_height())
+    assert [text.get_text() for text in axes.texts] == ["σ₁", "σ₂"]
+
+
 def test_no_seed_is_refused(toy_rho, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["toy_rho.py", "--seeds", "0"])
     with pytest.raises(SystemExit):

@@ -1,16 +1,21 @@
-"""What an analysis looks at: the training images of a finished run, as its chosen model embeds them."""
+"""What an analysis looks at: the images of a finished run and its chosen model."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from nearkin.data import PixelSource
 from nearkin.engine.device import pick_device
 from nearkin.engine.embed import embed
 from nearkin.errors import NearkinError
+from nearkin.models import Model
 from nearkin.numerics import unit
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
-from nearkin.runs.prepare import make_source, prepare, read_data
+from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data
 from nearkin.runs.store import Run
 
 
@@ -23,10 +28,33 @@ class TrainingSet:
     classes: tuple[str, ...]                                        # C names
 
 
+class Loaded(NamedTuple):
+    """The chosen model of a run, in eval mode and without gradients of its weights, and the pixels of its test images.
+
+    `pixels.test(rows[i:j])` gives images (B, 3, H, W) uint8 as they were tested; `model(images).z` embeds them, also
+    through a frozen front, and `from_input(model, x)` does it with gradients to x.
+    """
+
+    model: Model
+    pixels: PixelSource
+    rows: np.ndarray                                                # (N,) rows of the data set
+    labels: np.ndarray                                              # (N,) class names
+    roles: np.ndarray                                               # (N,) query, gallery or both
+    device: torch.device
+
+
 def check_finished(run: Run) -> None:
     """Refuse a run that is not finished."""
     if not run.done:
         raise NearkinError(f"run {run.hash} is not finished; start the same training again to finish it")
+
+
+def check_tested(run: Run) -> None:
+    """Refuse a run that is not tested."""
+    if not run.final:
+        check_finished(run)
+    if not run.tested:
+        raise NearkinError(f"run {run.hash} is not tested; nearkin test {run.hash} tests it")
 
 
 def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
@@ -47,3 +75,87 @@ def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
     classes = np.unique(data.table.labels[rows])
     x = unit(embed(model, source, rows, pick_device(device))).numpy()
     return TrainingSet(x, prepared.labels, tuple(data.table.classes[c] for c in classes))
+
+
+def loaded(run: Run, *, known: dict[str, Data] | None = None, device: str = "auto") -> Loaded:
+    """The chosen model of a tested run and the pixels of its test images.
+
+    Parameters:
+        run: the run.
+        known: remembers data from call to call, for runs on the same data.
+        device: where the model goes.
+
+    A NearkinError when the run is not tested, its model is gone, or its images are not here.
+    """
+    check_tested(run)
+    if not (run.path / "model.pt").exists():
+        raise NearkinError(f"run {run.hash} has no model: {run.path / 'model.pt'} is gone; train the run again")
+    spec, head = resolve(run.spec), run.head()
+    where = spec.data.root or spec.data.name
+    try:
+        data = read_data(spec.data, known)
+    except (NearkinError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise NearkinError(f"run {run.hash} is looked at through its images, which are not in {where}: {reason}"
+                           ) from error  # fmt: skip
+    split = make_split(spec, data.table)
+    if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):
+        raise NearkinError(
+            f"run {run.hash} was trained on data {head['data_hash']}, split {head['split_hash']}; "
+            f"{where} is data {data.hash}, split {split.hash()} here"
+        )
+    model = rebuild(spec)
+    load_model(model, run)
+    model.to(pick_device(device)).eval().requires_grad_(False)
+    rows = split.test.images
+    names = np.array(data.table.classes)[data.table.labels[rows]]
+    return Loaded(model, pixels_of(spec, data), rows, names, split.test.roles, pick_device(device))
+
+
+def test_images(run: Run, known: dict[str, Data] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (N,) and class names (N,) of the test images of a run, from its stored embeddings; a run of schema 1 did not
+    keep the rows: they are read from the data."""
+    check_tested(run)
+    try:
+        with np.load(run.path / "embeddings.npz") as held:
+            if "rows" in held:
+                return held["rows"], held["labels"]
+    except (OSError, ValueError, KeyError):
+        pass
+    seen = loaded(run, known=known)
+    return seen.rows, seen.labels
+
+
+test_images.__test__ = False  # type: ignore[attr-defined]
+
+
+def last_map(model: Model, x: Tensor) -> Tensor:
+    """Normalised images (B, 3, H, W) -> the last map (B, C, h, w), with gradients through frozen stages too."""
+    for stage in model.backbone.stages:
+        x = model.backbone.run_stage(stage, x)
+    return x                                                                                # (B, C, h, w)
+
+
+def from_input(model: Model, x: Tensor) -> Tensor:
+    """Normalised images (B, 3, H, W) -> raw embeddings (B, D), with gradients through a frozen front too."""
+    for stage in model.frozen_stages:
+        x = model.backbone.run_stage(stage, x)
+    return model.back(model.pooled(x) if model.cut == "all" else x).z                       # (B, D)
+
+
+def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndarray:
+    """Places of `images` of the N images, in increasing order: one of each class in turn, the classes and the images of
+    a class in random order; None, or as many as there are: all."""
+    if images is not None and images < 1:
+        raise NearkinError(f"--images {images}: at least 1")
+    if images is None or images >= len(labels):
+        return np.arange(len(labels))
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(labels))
+    number = np.unique(labels, return_inverse=True)[1][order]       # (N,) class of each, in random order
+    turn = np.empty(len(labels), np.int64)                          # how many of its class came before it
+    for c in range(number.max() + 1):
+        own = number == c
+        turn[own] = np.arange(own.sum())
+    places = random.permutation(number.max() + 1)[number]           # the classes in random order
+    return np.sort(order[np.lexsort((places, turn))[:images]])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ class Prototypes(Analysis):
         spread: (C,) mean squared distance of a class's embeddings to its learned mean.
         size: (C,) width of its learned distribution.
     """
+
+    folder: ClassVar[str] = ""                                      # its files lay beside those of the run at first
 
     classes: tuple[str, ...]                                        # C names
     images: np.ndarray                                              # (C,) how many a class has

@@ -1,0 +1,117 @@
+"""How alike maps of several models are, image by image, and what that is over images.
+
+    correlation   Pearson r of two maps, pixel by pixel
+    divergence    Jensen-Shannon divergence of two maps divided by their sums, in nats: 0 to ln 2
+
+r is averaged as Fisher's z = arctanh r: mean = tanh(mean z), ± = tanh(std z), and the interval is Student's t interval
+of the mean of z, carried back by tanh. Source: Kobs et al. 2021; the interval is ours.
+
+Of a constant map neither is defined: NaN here, left out of means and counted. Equal maps have r = 1 and an infinite z:
+they are left out of means and counted, too; where all maps are equal the mean is 1.
+
+Shapes: M models, N images, P pixels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlogy
+
+from nearkin.statistics.intervals import mean_interval
+
+EQUAL = 1 - 1e-10                   # r of equal maps, but for rounding
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A mean over images, its spread over images, and the 95 % interval of the mean; None where there is none."""
+
+    mean: float | None
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0                                  # images that count
+    undefined: int = 0                          # images without a value: a constant map
+    equal: int = 0                              # images whose maps are equal: r = 1
+
+    def told(self) -> dict[str, float | int | None]:
+        """As JSON has it."""
+        return dict(vars(self))
+
+
+def correlations(maps: np.ndarray) -> np.ndarray:
+    """Pearson r of every two of M maps (M, P); NaN where one of them is constant.                     -> (M, M)"""
+    x = maps.astype(np.float64)
+    x = x - x.mean(1, keepdims=True)
+    lengths = np.linalg.norm(x, axis=1)                                                     # (M,)
+    constant = lengths <= 1e-12 * np.abs(maps).astype(np.float64).max(1).clip(1e-300) * np.sqrt(maps.shape[1])
+    x = x / np.where(constant, 1, lengths)[:, None]
+    r = (x @ x.T).clip(-1, 1)
+    r[r > EQUAL] = 1
+    r[r < -EQUAL] = -1
+    r[constant] = np.nan
+    r[:, constant] = np.nan
+    return r                                                                                # (M, M)
+
+
+def divergences(maps: np.ndarray) -> np.ndarray:
+    """Jensen-Shannon divergence of every two of M maps (M, P), none below 0; NaN where a map is constant."""
+    x = maps.astype(np.float64)
+    constant = np.ptp(x, axis=1) == 0
+    p = x / np.where(constant, 1, x.sum(1))[:, None]                                        # (M, P)
+    own = xlogy(p, p).sum(1)                                                                # (M,) minus entropies
+    found = np.zeros((len(p), len(p)))
+    for i in range(len(p) - 1):
+        middle = (p[i] + p[i + 1 :]) / 2                                                    # (M-i-1, P)
+        found[i, i + 1 :] = (own[i] + own[i + 1 :]) / 2 - xlogy(middle, middle).sum(1)
+    found = (found + found.T).clip(0, np.log(2))
+    found[constant] = np.nan
+    found[:, constant] = np.nan
+    return found                                                                            # (M, M)
+
+
+def fisher(r: np.ndarray) -> Aggregate:
+    """The mean of correlations over images, for each image first over the pairs of models.
+
+    Parameters:
+        r: (N,) or (N, K), the correlations of K pairs of models; NaN where undefined.
+    """
+    r = r.reshape(len(r), -1)
+    defined = np.isfinite(r)
+    equal = int((defined & (np.abs(r) == 1)).any(1).sum())
+    undefined = int((~defined).all(1).sum())
+    z = image_means(to_z(r))                                                                # (n,)
+    z = z[np.isfinite(z)]
+    if not len(z):
+        mean = float(r[defined].mean()) if defined.any() else None
+        return Aggregate(mean, None if mean is None else 0.0, n=0, undefined=undefined, equal=equal)
+    found = mean_interval(z)
+    spread = float(np.tanh(z.std(ddof=1))) if len(z) > 1 else None
+    low, high = (None if end is None else float(np.tanh(end)) for end in (found.low, found.high))
+    return Aggregate(float(np.tanh(found.mean)), spread, low, high, len(z), undefined, equal)
+
+
+def plain(values: np.ndarray) -> Aggregate:
+    """The same for values that are averaged as they are.                                          (N,) or (N, K)"""
+    values = values.reshape(len(values), -1)
+    own = image_means(values)
+    kept = own[np.isfinite(own)]
+    if not len(kept):
+        return Aggregate(None, undefined=len(own))
+    found = mean_interval(kept)
+    spread = float(kept.std(ddof=1)) if len(kept) > 1 else None
+    return Aggregate(found.mean, spread, found.low, found.high, len(kept), len(own) - len(kept))
+
+
+def to_z(r: np.ndarray) -> np.ndarray:
+    """Fisher's z; NaN where r is undefined, 1 or -1."""
+    inside = np.abs(r) < 1
+    return np.where(inside, np.arctanh(np.where(inside, r, 0)), np.nan)
+
+
+def image_means(values: np.ndarray) -> np.ndarray:
+    """The mean of every row over its finite values; NaN where there are none.                  (N, K) -> (N,)"""
+    finite = np.isfinite(values)
+    count = finite.sum(1)
+    total = np.where(finite, values, 0).sum(1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

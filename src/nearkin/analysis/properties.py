@@ -1,0 +1,292 @@
+"""What else than the class do neighbours share? Properties of images in the embeddings of a run, and of a study."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from nearkin.analysis.base import Analysis, Table
+from nearkin.analysis.nr_precision import BAR, Categories, Shared, categories, nr_precision
+from nearkin.analysis.over_runs import OneMethod, found_in, methods_of, stored, stored_arrays
+from nearkin.analysis.tested import embeddings_and_columns, table_of, tested
+from nearkin.comparison.gather import Gathered
+from nearkin.comparison.pages import Sheet
+from nearkin.errors import NearkinError
+from nearkin.progress import bar
+from nearkin.registry import ANALYSES
+from nearkin.runs.store import Run
+from nearkin.statistics.paired import holm
+
+SHUFFLES = 10                       # how often a property is shuffled within classes, to see what the class alone gives
+CLASS = "class"
+WHAT_IT_SAYS = (
+    f"a normalised R-precision of at least {BAR} is marked *, as published: that is far beyond chance; it is no size "
+    "of an effect, for it grows with the number of images of a value: R-precision beside p, what chance has, is one",
+    f"by class: the same when the property is shuffled within each class ({SHUFFLES} times), what comes with the class "
+    "alone; † marks a value outside the 99 % prediction interval of these: neighbours share the property, if only a "
+    "little",
+)
+
+
+@ANALYSES.register("properties")
+@dataclass(frozen=True)
+class Properties(Analysis):
+    """Normalised R-precision of every property of the test images: is it in the embeddings?
+
+    Properties are the columns of the data set (for glyphs all that was drawn at random: face, size, rotation, ...; for
+    csv every further column) and, as a yardstick, the class. Numbers are put into 10 bins of equally many images. What
+    the figure means and what not: `nearkin.analysis.nr_precision.nr_precision`.
+
+    Source: Kobs et al., section on the object level.
+
+    Parameters:
+        told: the numbers of every property, the columns that are none and why.
+        values: property -> (Q,) normalised R-precision of every query, NaN where it is undefined.
+        options: there are none.
+    """
+
+    told: dict[str, Any]
+    values: dict[str, np.ndarray]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> "Properties":
+        """Of the test images of a run, from its stored embeddings and the columns of its data set."""
+        if (told := stored(cls, run, {})) and (values := stored_arrays(cls, run)) is not None:
+            return cls(told, values)
+        seen = tested(run)
+        table, places = table_of(run, seen)
+        columns = {name: column for name, column in table.columns.items() if name != "split"}
+        if not columns:
+            raise NearkinError(
+                f"run {run.hash}: {table.name} tells nothing of its images but their class; properties are the further "
+                "columns of a data set such as csv or glyphs"
+            )
+        return properties(seen.z, columns, seen.labels, roles=seen.roles, places=places)
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> "Properties":
+        """Of anyone's embeddings: a .npz or .parquet file in which every further array of N values is a property."""
+        z, labels, columns = embeddings_and_columns(path)
+        if not columns:
+            raise NearkinError(f"{path} has no property: no further column of {len(z)} values")
+        return properties(z, columns, labels)
+
+    @classmethod
+    def between(cls, gathered: Gathered) -> "PropertiesOfStudy":
+        """Of all tested runs of a study, and ranking against classification losses."""
+        return PropertiesOfStudy(methods_of(gathered), {k: v.summary for k, v in found_in(cls, gathered).items()})
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of every property, and which columns are none."""
+        return self.told
+
+    def sheets(self) -> dict[str, Sheet]:
+        """One row per property, the strongest first."""
+        told = sorted(self.summary["properties"].items(), key=lambda item: -item[1]["nr_precision"])
+        rows = [[
+            name, f"{own['categories']} {'bins' if own['edges'] else 'values'}", f"{100 * own['share']:.1f}",
+            f"{100 * own['precision']:.1f}", f"{own['nr_precision']:.2f}{marks(own)}",
+            "–" if own["by_class"] is None else f"{own['by_class']:.2f} ± {own['by_class_std']:.2f}",
+        ] for name, own in told]  # fmt: skip
+        header = ["property", "has", "p %", "R-precision %", "normalised", "by class"]
+        notes = [*WHAT_IT_SAYS, *(f"{name} is left out: {why}" for name, why in self.told["left_out"].items())]
+        return {"properties": Sheet("Properties that neighbours share", header, rows, 4, notes)}
+
+    def tables(self) -> dict[str, Table]:
+        """The numbers of the properties."""
+        told = self.summary["properties"]
+        keys = [key for key in next(iter(told.values())) if key != "edges"]
+        return {"all": (["property", *keys], [[name, *(own[key] for key in keys)] for name, own in told.items()])}
+
+    def files(self) -> dict[str, Callable[[Path], Any]]:
+        """The value of every query, and a figure."""
+        from nearkin.analysis import properties_figures as figures
+
+        return {
+            "properties.npz": lambda path: np.savez(path, **self.values),  # type: ignore[arg-type]
+            "properties.png": lambda path: figures.bars(self.summary["properties"]).savefig(path),
+        }
+
+
+def properties(
+    z: Tensor, columns: Mapping[str, np.ndarray], labels: np.ndarray | None, *, roles: np.ndarray | None = None,
+    places: np.ndarray | None = None,
+) -> Properties:  # fmt: skip
+    """The properties in `columns` of N embeddings.
+
+    Parameters:
+        z: (N, D) embeddings.
+        columns: name -> one value per image.
+        labels: (N,) classes; None: not known.
+        roles: (N,) query, gallery or both; None: all are both.
+        places: (N,) where the embeddings stand in the columns, whose bins are those of all their values; None: columns
+            have N values.
+    """
+    places = np.arange(len(z)) if places is None else places
+    found: dict[str, Categories] = {}
+    left_out: dict[str, str] = {}
+    if labels is not None:
+        columns = {CLASS: _spread(labels, places), **columns}
+    for name, column in columns.items():
+        made = categories(name, column)
+        here = made if isinstance(made, str) else categories(name, np.asarray(column)[places])
+        if isinstance(made, str) or isinstance(here, str):
+            left_out[name] = str(here)
+        else:
+            found[name] = Categories(made.codes[places], made.names, made.edges)
+    if not set(found) - {CLASS}:
+        raise NearkinError(f"no property is left: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}")
+    random = np.random.default_rng(0)
+    codes: dict[tuple[str, int], np.ndarray] = {(name, 0): own.codes for name, own in found.items()}
+    for name, own in found.items():
+        if labels is not None and name != CLASS:
+            codes |= {(name, i): shuffled(own.codes, labels, random) for i in range(1, SHUFFLES + 1)}
+    with bar("Neighbours") as advance:
+        shared = nr_precision(z.to(torch.float32), codes, roles=roles, progress=advance)
+    told = {}
+    for name, own in found.items():
+        means = [shared[name, i].mean for i in range(1, SHUFFLES + 1) if (name, i) in shared]
+        told[name] = _told(shared[name, 0], own, means)
+    values = {name: shared[name, 0].values.astype(np.float32) for name in found}
+    return Properties({"bar": BAR, "properties": told, "left_out": left_out}, values)
+
+
+def _told(shared: Shared, of: Categories, shuffles: list[float]) -> dict[str, Any]:
+    mean, std = (float(np.mean(shuffles)), float(np.std(shuffles, ddof=1))) if shuffles else (None, None)
+    return {
+        "nr_precision": shared.mean, "significant": shared.mean >= BAR, "precision": shared.precision,
+        "share": shared.share, "queries": shared.queries, "categories": len(of.names),
+        "edges": None if of.edges is None else of.edges.tolist(), "by_class": mean, "by_class_std": std,
+        "beyond_class": None if mean is None or std is None else beyond(shared.mean, mean, std),
+    }  # fmt: skip
+
+
+def beyond(value: float, mean: float, std: float) -> bool:
+    """Does a value lie outside the 99 % prediction interval of SHUFFLES values with this mean and deviation?"""
+    return bool(abs(value - mean) > stats.t.ppf(0.995, SHUFFLES - 1) * std * np.sqrt(1 + 1 / SHUFFLES))
+
+
+def marks(own: Mapping[str, Any]) -> str:
+    """* above the published bar, † beyond what comes with the class."""
+    return "*" * bool(own["significant"]) + "†" * bool(own.get("beyond_class"))
+
+
+def _spread(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Labels as a column: empty where no embedding stands."""
+    column = np.full(int(places.max()) + 1, "", dtype=np.asarray(labels).astype(str).dtype)
+    column[places] = np.asarray(labels).astype(str)
+    return column
+
+
+def shuffled(codes: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The values of a property (N,), shuffled among the images of each class."""
+    number = np.unique(labels, return_inverse=True)[1]
+    out = np.empty_like(codes)
+    out[np.argsort(number, kind="stable")] = codes[np.lexsort((random.random(len(codes)), number))]
+    return out
+
+
+class PropertiesOfStudy(Analysis):
+    """The properties of all runs of a study.
+
+    Parameters:
+        methods: its methods.
+        found: run's hash -> what its properties.json holds.
+    """
+
+    name = "properties"
+    version = Properties.version
+    options: Mapping[str, Any] = {}
+
+    def __init__(self, methods: list[OneMethod], found: Mapping[str, dict[str, Any]]):
+        self.methods, self.found = methods, found
+        self.names = list(dict.fromkeys(name for own in found.values() for name in own["properties"]))
+
+    def value(self, method: OneMethod, name: str) -> dict[int, float]:
+        """Seed -> normalised R-precision of a property, folds averaged."""
+        return method.by_seed(lambda m: self.found[m.run.hash]["properties"].get(name, {}).get("nr_precision"))
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Every method's mean and seeds, and the two kinds of losses against each other."""
+        methods = {}
+        for method in self.methods:
+            own = {name: self.value(method, name) for name in self.names}
+            methods[method.name] = {"kind": method.kind, "properties": {
+                name: {"mean": float(np.mean(list(values.values()))), "seeds": {str(s): v for s, v in values.items()},
+                       "significant": bool(np.mean(list(values.values())) >= BAR),
+                       "beyond_class": self._all_beyond(method, name)}
+                for name, values in own.items() if values}}  # fmt: skip
+        return {"bar": BAR, "methods": methods, "kinds": self._kinds()}
+
+    def _all_beyond(self, method: OneMethod, name: str) -> bool:
+        """Do neighbours share the property beyond what comes with the class, in every run of a method?"""
+        own = [self.found[member.run.hash]["properties"].get(name, {}) for member in method.members]
+        return all(bool(each.get("beyond_class")) for each in own)
+
+    def _kinds(self) -> dict[str, Any]:
+        """Ranking against classification: Mann-Whitney over losses × seeds as published, and over losses."""
+        found: dict[str, Any] = {}
+        for name in self.names:
+            kinds = {}
+            for kind in ("ranking", "classification"):
+                own = [list(v.values()) for g in self.methods if g.kind == kind and (v := self.value(g, name))]
+                kinds[kind] = own
+            first, second = kinds["ranking"], kinds["classification"]
+            if not first or not second:
+                continue
+            flat = [np.concatenate(own) for own in (first, second)]
+            means = [[float(np.mean(own)) for own in kind] for kind in (first, second)]
+            found[name] = {
+                "ranking": float(np.mean(means[0])), "classification": float(np.mean(means[1])),
+                "losses": [len(first), len(second)], "values": [len(flat[0]), len(flat[1])],
+                "p": float(stats.mannwhitneyu(*flat, alternative="two-sided").pvalue),
+                "p_losses": float(stats.mannwhitneyu(*means, alternative="two-sided").pvalue),
+            }  # fmt: skip
+        for key in ("p", "p_losses"):
+            for name, p in zip(found, holm([own[key] for own in found.values()]), strict=True):
+                found[name][f"{key}_holm"] = float(p)
+        return found
+
+    def sheets(self) -> dict[str, Sheet]:
+        """Methods by properties, and the kinds of losses."""
+        methods = self.summary["methods"]
+        rows = []
+        for name, own in methods.items():
+            cells = [own["properties"].get(p) for p in self.names]
+            texts = ["–" if c is None else f"{c['mean']:.2f}{marks(c)}" for c in cells]
+            rows.append([name, own["kind"], *texts])
+        title = "Normalised R-precision of properties, mean over folds and seeds"
+        found = {"methods": Sheet(title, ["method", "kind", *self.names], rows, len(self.names),
+                                  [*WHAT_IT_SAYS, "a method is marked † when all its runs are"])}
+        kinds = self.summary["kinds"]
+        if kinds:
+            header = ["property", "ranking", "classification", "p (losses × seeds)", "Holm", "p (losses)", "Holm"]
+            keys = ("p", "p_holm", "p_losses", "p_losses_holm")
+            lines = [[name, f"{own['ranking']:.2f}", f"{own['classification']:.2f}", *(f"{own[k]:.3f}" for k in keys)]
+                     for name, own in kinds.items()]  # fmt: skip
+            notes = ["p is that of the Mann-Whitney test; over losses × seeds as published, which takes seeds of one "
+                     "loss for independent losses; over losses it asks whether other losses would differ too",
+                     f"Holm's correction is over the {len(kinds)} properties"]  # fmt: skip
+            found["kinds"] = Sheet("Ranking against classification losses", header, lines, 6, notes)
+        return found
+
+    def tables(self) -> dict[str, Table]:
+        """One row per method, property and seed."""
+        rows = [[name, own["kind"], p, int(seed), value] for name, own in self.summary["methods"].items()
+                for p, told in own["properties"].items() for seed, value in told["seeds"].items()]  # fmt: skip
+        return {"all": (["method", "kind", "property", "seed", "nr_precision"], rows)}
+
+    def files(self) -> dict[str, Callable[[Path], Any]]:
+        """Methods by properties as a figure."""
+        from nearkin.analysis import properties_figures as figures
+
+        return {"properties.png": lambda path: figures.matrix(self.summary["methods"], self.names).savefig(path)}

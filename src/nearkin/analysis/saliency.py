@@ -1,0 +1,249 @@
+"""Do losses look at the same pixels? Agreement of their saliency maps, beside that of two seeds of one loss."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nearkin.analysis import kobs
+from nearkin.analysis.agreement import Aggregate, correlations, divergences, fisher, image_means, plain, to_z
+from nearkin.analysis.base import Analysis, Table
+from nearkin.analysis.embedded import loaded, stratified, test_images
+from nearkin.analysis.measures import Measure, measure_of
+from nearkin.analysis.saliency_groups import Group, groups_of
+from nearkin.analysis.saliency_maps import COPIES, NOISE, maps_of
+from nearkin.comparison.gather import Gathered
+from nearkin.comparison.pages import Sheet
+from nearkin.errors import NearkinError
+from nearkin.progress import track
+from nearkin.registry import ANALYSES
+from nearkin.runs.prepare import Data
+
+SHOWN = 6                           # images of the panel
+GROUPS = ("two seeds of one loss", "two ranking losses", "two classification losses", "ranking and classification",
+          "trained and untrained")  # fmt: skip
+
+
+@ANALYSES.register("saliency")
+@dataclass(frozen=True)
+class Saliency(Analysis):
+    """Saliency maps of test images, and how far the maps of different losses agree.
+
+        map          SmoothGrad of measure(f(x), f(black image)), the loss's own measure (analysis/saliency_maps.py)
+        correlation  Pearson r of two maps of one image; mean over images by Fisher's z, ± = tanh(std z)
+        divergence   Jensen-Shannon divergence of the maps divided by their sums, in nats; mean ± std over images
+
+    A cell of the tables is the mean over all pairs of runs of the two methods, image by image, then over images; the
+    diagonal is that of two seeds of one method, the yardstick that the published tables lack. Intervals are over
+    images: they say what other images would give for these very models.
+
+    Source: Kobs et al. 2021 (tables 1 to 5). Shapes: M runs, N images, H x W pixels.
+
+    Parameters:
+        groups: the methods with their runs, ranking losses first.
+        data: the name of the data set.
+        image_rows: (N,) rows of the images in the data set.
+        r: (N, M, M) correlations, NaN where a map is constant.
+        jsd: (N, M, M) divergences in nats, NaN where a map is constant.
+        maps: (M, SHOWN, H, W) maps of the images of the panel.
+        pixels: (SHOWN, H, W, 3) uint8, these images; None where they are gone.
+        options: images and seed.
+    """
+
+    together: ClassVar[bool] = True
+    needs_pixels: ClassVar[bool] = True
+
+    groups: list[Group]
+    data: str
+    image_rows: np.ndarray                                          # (N,)
+    r: np.ndarray                                                   # (N, M, M)
+    jsd: np.ndarray                                                 # (N, M, M)
+    maps: np.ndarray                                                # (M, SHOWN, H, W)
+    pixels: np.ndarray | None                                       # (SHOWN, H, W, 3)
+    options: dict[str, Any]
+
+    @classmethod
+    def between(cls, gathered: Gathered, *, images: int | None = 200, seed: int = 0) -> "Saliency":
+        """The maps of all tested runs, of the first fold where there are several.
+
+        Parameters:
+            gathered: the runs.
+            images: how many test images, stratified by class; None: all.
+            seed: of the choice of images and of the noise.
+        """
+        groups = groups_of(gathered)
+        members = [member for group in groups for member in group.members]
+        check_alike(members)
+        known: dict[str, Data] = {}
+        own, labels = test_images(members[0].run, known)
+        rows = own[stratified(labels, images, seed)]
+        maps = []
+        for i, member in enumerate(members, start=1):
+            title = f"Saliency of run {i} of {len(members)}"
+            maps.append(maps_of(member.run, rows, seed=seed, known=known, title=title))     # (N, H, W)
+        r, jsd = [], []
+        for n in track(range(len(rows)), "Comparing maps", len(rows)):
+            each = np.stack([own[n].ravel() for own in maps])                               # (M, P)
+            r.append(correlations(each))
+            jsd.append(divergences(each))
+        shown = np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).astype(int)
+        pixels = None
+        with suppress(NearkinError):                                # all maps were stored, the images are gone
+            pixels = loaded(members[0].run, known=known).pixels.test(rows[shown]).permute(0, 2, 3, 1).numpy()
+        return cls(groups, members[0].settings["data.name"], rows, np.array(r), np.array(jsd),
+                   np.stack([own[shown] for own in maps]), pixels, {"images": images, "seed": seed})  # fmt: skip
+
+    # -- who is whose ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def places(self) -> list[list[int]]:
+        """The numbers of the runs of each method."""
+        ends = np.cumsum([0, *(len(group.members) for group in self.groups)])
+        return [list(range(a, b)) for a, b in pairwise(ends)]
+
+    def pairs(self, i: int, j: int) -> list[tuple[int, int]]:
+        """The pairs of runs of methods i and j; of one method those of different seeds."""
+        return list(combinations(self.places[i], 2)) if i == j else list(product(self.places[i], self.places[j]))
+
+    def _values(self, matrix: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+        return np.stack([matrix[:, a, b] for a, b in pairs], 1)                             # (N, K)
+
+    @cached_property
+    def correlation(self) -> dict[tuple[int, int], Aggregate]:
+        """Of methods i <= j, where there is a pair of runs."""
+        return {(i, j): fisher(self._values(self.r, pairs)) for (i, j), pairs in self._cells().items()}
+
+    @cached_property
+    def divergence(self) -> dict[tuple[int, int], Aggregate]:
+        """Of methods i <= j, where there is a pair of runs."""
+        return {(i, j): plain(self._values(self.jsd, pairs)) for (i, j), pairs in self._cells().items()}
+
+    def _cells(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        count = range(len(self.groups))
+        return {(i, j): pairs for i in count for j in count if i <= j and (pairs := self.pairs(i, j))}
+
+    @cached_property
+    def by_group(self) -> dict[str, tuple[Aggregate, Aggregate, int]]:
+        """Correlation, divergence and number of pairs of runs: of two seeds, of two losses of one kind or of two."""
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in GROUPS}
+        for (i, j), pairs in self._cells().items():
+            kinds = {self.groups[i].kind, self.groups[j].kind}
+            if i == j and self.groups[i].kind == "untrained":
+                continue
+            if i == j:
+                name = GROUPS[0]
+            elif "untrained" in kinds:
+                name = GROUPS[4]
+            elif len(kinds) == 2:
+                name = GROUPS[3]
+            else:
+                name = GROUPS[2] if kinds == {"classification"} else GROUPS[1]
+            if name != GROUPS[4] or len(kinds) == 2:                # not two untrained ones
+                found[name] += pairs
+        return {name: (fisher(self._values(self.r, pairs)), plain(self._values(self.jsd, pairs)), len(pairs))
+                for name, pairs in found.items() if pairs}  # fmt: skip
+
+    @cached_property
+    def beyond_seeds(self) -> dict[tuple[int, int], Aggregate]:
+        """How much lower z of two methods is than z of two seeds of them (the mean of both where both have seeds)."""
+        found = {}
+        for (i, j), pairs in self._cells().items():
+            own = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
+            if i != j and own:
+                between = image_means(to_z(self._values(self.r, pairs)))                    # (N,)
+                found[i, j] = plain(np.mean(own, 0) - between)
+        return found
+
+    # -- what is told ---------------------------------------------------------------------------------------
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measure of each method."""
+        return [measure_of(group.members[0].settings) for group in self.groups]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Means with intervals for every pair of methods and for groups of them."""
+        names = [group.name for group in self.groups]
+        return {
+            "data": self.data, "images": len(self.image_rows), "copies": COPIES, "noise": NOISE,
+            "methods": [{"name": g.name, "kind": g.kind, "measure": m.name, "source": m.source,
+                         "runs": [x.run.hash for x in g.members]}
+                        for g, m in zip(self.groups, self.measures, strict=True)],
+            "groups": {name: {"correlation": r.told(), "divergence": d.told(), "pairs_of_runs": n}
+                       for name, (r, d, n) in self.by_group.items()},
+            "pairs": [{"first": names[i], "second": names[j], "correlation": self.correlation[i, j].told(),
+                       "divergence": self.divergence[i, j].told(),
+                       "z_below_seeds": self.beyond_seeds[i, j].told() if (i, j) in self.beyond_seeds else None}
+                      for i, j in self.correlation],
+        }  # fmt: skip
+
+    def sheets(self) -> dict[str, Sheet]:
+        """The two tables of methods against methods, groups of pairs, and the published values beside ours."""
+        from nearkin.analysis import saliency_sheets as sheets
+
+        return sheets.sheets(self)
+
+    def tables(self) -> dict[str, Table]:
+        """One row per pair of methods, numbers and published values."""
+        header = ["first", "second", "first_kind", "second_kind", "r", "r_spread", "r_low", "r_high", "jsd",
+                  "jsd_spread", "jsd_low", "jsd_high", "images", "undefined", "published_r", "published_jsd",
+                  "published_asymmetric"]  # fmt: skip
+        rows = []
+        for (i, j), r in self.correlation.items():
+            first, second, d = self.groups[i], self.groups[j], self.divergence[i, j]
+            theirs = self.published(i, j)
+            values = [None if each.value is None else each.value.mean for each in theirs]
+            rows.append([first.name, second.name, first.kind, second.kind, r.mean, r.spread, r.low, r.high, d.mean,
+                         d.spread, d.low, d.high, r.n, r.undefined, *values,
+                         any(each.asymmetric for each in theirs)])  # fmt: skip
+        return {"pairs": (header, rows)}
+
+    def published(self, i: int, j: int) -> tuple[kobs.Published, kobs.Published]:
+        """The published correlation and divergence of two methods, per cent."""
+        first, second = (kobs.name_of(self.groups[k].members[0].settings) for k in (i, j))
+        correlation, divergence = kobs.tables_of(self.data)
+        return kobs.cell(correlation, first, second), kobs.cell(divergence, first, second)
+
+    def files(self) -> dict[str, Callable[[Path], Any]]:
+        """All values, a panel of maps, and the two tables as figures."""
+        from nearkin.analysis import saliency_figures as figures
+
+        runs = [member.run.hash for group in self.groups for member in group.members]
+        found: dict[str, Callable[[Path], Any]] = {
+            "saliency-values.npz": lambda path: np.savez(
+                path, rows=self.image_rows, runs=np.array(runs), r=self.r.astype(np.float32),
+                jsd=self.jsd.astype(np.float32),
+            ),
+            "saliency_panel.png": lambda path: figures.panel(self).savefig(path),
+        }
+        if len(runs) > 1:
+            found["saliency_agreement.png"] = lambda path: figures.agreement(self).savefig(path)
+        return found
+
+
+def check_alike(members: Sequence[Any]) -> None:
+    """Refuse runs whose maps cannot be compared: other data, or images of another size."""
+    first = members[0]
+    for other in members[1:]:
+        sizes = [member.settings["data.size"] for member in (first, other)]
+        if sizes[0] != sizes[1]:
+            raise NearkinError(
+                f"run {first.run.hash} sees images of {sizes[0]} pixels and run {other.run.hash} of {sizes[1]}: maps "
+                "of different sizes cannot be compared"
+            )
+        for what in ("data_hash", "split_hash"):
+            if first.head[what] != other.head[what] and not (what == "split_hash" and _same_test(first, other)):
+                raise NearkinError(
+                    f"runs {first.run.hash} and {other.run.hash} were tested on different images: nothing to compare"
+                )
+
+
+def _same_test(first: Any, other: Any) -> bool:
+    """Have two runs the same test images, although their splits differ, as those of folds do?"""
+    return np.array_equal(test_images(first.run)[0], test_images(other.run)[0])

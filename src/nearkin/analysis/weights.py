@@ -1,0 +1,202 @@
+"""How hard does a loss pull at a pair? ∂L/∂s of every loss, and what moves it."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nearkin.analysis.base import Analysis, Table
+from nearkin.analysis.pair_weights import BETWEEN, CLASSES, EACH, WITHIN, Place
+from nearkin.analysis.weight_forms import FORMS
+from nearkin.comparison.gather import Gathered
+from nearkin.comparison.pages import Sheet
+from nearkin.errors import NearkinError
+from nearkin.progress import track
+from nearkin.registry import ANALYSES, LOSSES
+
+GRID = np.linspace(-0.9, 0.95, 56)
+SWEEP = np.linspace(-0.4, 0.7, 9)               # of a second pair
+SPOTS = (-0.3, 0.15, 0.6)                       # of the pair itself meanwhile
+KINDS = ("positive", "negative")
+MARKS = ("S", "N", "P")
+STEPS = 4                                       # at most so many values: a hinge, or a count of active terms
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One loss: its weights along the similarity of a positive and of a negative pair, and what moves them."""
+
+    name: str
+    loss: str
+    weights: dict[str, np.ndarray]              # positive, negative -> (G,) ∂L/∂s along GRID; NaN: no such vectors
+    moved: dict[str, dict[str, str]]            # positive, negative -> S, N, P -> yes, step or no
+
+
+@ANALYSES.register("weights")
+@dataclass(frozen=True)
+class Weights(Analysis):
+    """∂L/∂s of every registered loss against the similarity of a positive and of a negative pair; needs no run.
+
+        w = ∂L/∂s of one pair, all other similarities fixed; below 0 it attracts, above 0 it repels
+
+    The place is a batch of 4 classes of 3 samples whose similarities are 0.2 within a class and 0 between classes
+    (analysis/pair_weights.py); for proxy losses the pair is a sample and a proxy. Beside the curves: does the weight
+    move with the pair's own similarity (S), with that of another negative pair at one of its ends (N), of another
+    positive pair (P)? `step`: it takes a few values only, as a hinge does. Given runs, it looks at their losses with
+    their settings instead.
+
+    Source: the question and its marks: Psomas 2020, table 1, after Wang et al. 2019 (CVPR).
+
+    Parameters:
+        curves: one for each loss.
+        left_out: loss -> why it has no curve.
+    """
+
+    together: ClassVar[bool] = True
+    needs_runs: ClassVar[bool] = False
+
+    curves: list[Curve]
+    left_out: dict[str, str]
+
+    @classmethod
+    def between(cls, gathered: Gathered | None = None) -> "Weights":
+        """Of all registered losses with their defaults; or of the losses of given runs with their settings."""
+        cases = default_cases() if gathered is None else run_cases(gathered)
+        curves, left_out = [], {}
+        for name, place in track(cases.items(), "Pair weights", len(cases)):
+            try:
+                found = curve(place)
+                curves.append(Curve(name, place.loss, found, moves(place, found)))
+            except (NearkinError, RuntimeError, TypeError, ValueError) as error:    # a loss from outside
+                left_out[name] = " ".join(str(error).split())[:200]
+        if not curves:
+            raise NearkinError(f"no loss has pair weights: {'; '.join(f'{k}: {v}' for k, v in left_out.items())}")
+        return cls(curves, left_out)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What moves the weight of a pair, for every loss, and the published marks."""
+        marks = published()
+        return {
+            "place": {"classes": CLASSES, "each": EACH, "within": WITHIN, "between": BETWEEN},
+            "losses": [{"name": c.name, "closed_form": c.loss in FORMS, **c.moved,
+                        "largest": {kind: _largest(c.weights[kind]) for kind in KINDS},
+                        "published": marks.get(c.loss)} for c in self.curves],
+            "left_out": self.left_out,
+        }  # fmt: skip
+
+    def sheets(self) -> dict[str, Sheet]:
+        """Measured marks beside the published ones."""
+        marks = published()
+        rows = []
+        for c in self.curves:
+            own = marks.get(c.loss)
+            printed = ["–" if own is None else ("yes" if own[key] else "no") for key in MARKS]
+            rows.append([c.name, *(c.moved["negative"][k] for k in MARKS), *(c.moved["positive"][k] for k in MARKS),
+                         *printed])  # fmt: skip
+        header = ["loss", *(f"negative: {k}" for k in MARKS), *(f"positive: {k}" for k in MARKS),
+                  *(f"printed {k}" for k in MARKS)]  # fmt: skip
+        notes = [
+            "S: the weight of a pair moves with its own similarity; N, P: with that of another negative or positive "
+            "pair at one of its ends; step: between a few values, through a hinge or the number of active terms",
+            "printed: Psomas 2020, table 1, which has five losses and counts the miner of multi_similarity with it; a "
+            "hinge on s_an - s_ap counts there for P alone, measured it moves with both",
+        ]
+        notes += [f"{name} is left out: {why}" for name, why in self.left_out.items()]
+        return {"marks": Sheet("What moves the weight of a pair, measured", header, rows, 9, notes)}
+
+    def tables(self) -> dict[str, Table]:
+        """The curves, and the marks."""
+        points = [[c.name, kind, float(s), None if np.isnan(w) else float(w)] for c in self.curves for kind in KINDS
+                  for s, w in zip(GRID, c.weights[kind], strict=True)]  # fmt: skip
+        rows = [[c.name, kind, *(c.moved[kind][k] for k in MARKS)] for c in self.curves for kind in KINDS]
+        return {"curves": (["loss", "pair", "similarity", "weight"], points), "marks": (["loss", "pair", *MARKS], rows)}
+
+    def files(self) -> dict[str, Callable[[Path], Any]]:
+        """All curves as one figure."""
+        from nearkin.analysis.weights_figure import multiples
+
+        return {"weights.png": lambda path: multiples(self.curves, GRID).savefig(path)}
+
+
+def registered() -> list[str]:
+    """All registered losses."""
+    return LOSSES.names()
+
+
+def default_cases() -> dict[str, Place]:
+    """Every registered loss with its defaults, and multi-similarity with the miner that its source has."""
+    found = {name: Place(name) for name in registered()}
+    if "multi_similarity" in found:
+        found["multi_similarity with its miner"] = Place("multi_similarity", miner=("multi_similarity", ()))
+    return found
+
+
+def run_cases(gathered: Gathered) -> dict[str, Place]:
+    """The losses of tested runs, each setting once; untrained networks have none. A miner counts if it gives masks."""
+    found: dict[Place, str] = {}
+    for member in gathered.tested:
+        if member.untrained:
+            continue
+        spec = member.run.spec
+        settings = tuple(sorted(spec.loss.params.items()))
+        miner = None
+        if spec.miner is not None and spec.miner.name == "multi_similarity":
+            miner = (spec.miner.name, tuple(sorted(spec.miner.params.items())))
+        place = Place(spec.loss.name, settings, miner)
+        found.setdefault(place, ", ".join(member.labels.values()) or spec.loss.name)
+    if not found:
+        raise NearkinError(f"{gathered.name}: no trained run, so there is no loss to look at")
+    names = list(found.values())
+    return {name if names.count(name) == 1 else f"{name} {i}": place for i, (place, name) in enumerate(found.items())}
+
+
+def curve(place: Place) -> dict[str, np.ndarray]:
+    """∂L/∂s along GRID for a positive and a negative pair; NaN where no vectors have these similarities."""
+    found = {}
+    for kind, pair in place.pairs.items():
+        weights = [place.weights([(pair, float(s))]) for s in GRID]
+        found[kind] = np.array([np.nan if w is None else w[pair] for w in weights])         # (G,)
+    return found
+
+
+def moves(place: Place, curves: dict[str, np.ndarray]) -> dict[str, dict[str, str]]:
+    """For a positive and a negative pair: does its weight move with its own similarity (S, along its curve), another
+    negative's (N), another positive's (P): yes, step, or no."""
+    found = {}
+    for kind, pair in place.pairs.items():
+        own = curves[kind]
+        sweeps: dict[str, list[list[float]]] = {"S": [own[np.isfinite(own)].tolist()]}
+        for mark, others in (("N", "negative"), ("P", "positive")):
+            sweeps[mark] = []
+            for other in place.neighbours(pair, others):
+                for s in SPOTS:
+                    seen = [place.weights([(pair, s), (other, float(t))]) for t in SWEEP]
+                    sweeps[mark].append([w[pair] for w in seen if w is not None])
+        scale = max(abs(value) for several in sweeps.values() for each in several for value in each)
+        found[kind] = {mark: _mark(several, scale) for mark, several in sweeps.items()}
+    return found
+
+
+def _mark(sweeps: Sequence[Sequence[float]], scale: float) -> str:
+    """The strongest of: no, step, yes."""
+    values = [len(set(np.round(np.array(each) / max(scale, 1e-300), 7).tolist())) for each in sweeps if each]
+    most = max(values, default=1)
+    return "no" if most == 1 else "step" if most <= STEPS else "yes"
+
+
+def _largest(values: np.ndarray) -> float | None:
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max()) if len(finite) else None
+
+
+@lru_cache(maxsize=1)
+def published() -> dict[str, dict[str, bool]]:
+    """Loss -> S, N, P as table 1 of Psomas 2020 prints them."""
+    told = json.loads((resources("nearkin.published") / "data" / "pair_weights.json").read_text(encoding="utf-8"))
+    return {row["loss"]: {key: row[key] for key in MARKS} for row in told["rows"]}

@@ -1,0 +1,156 @@
+"""Analyses of one run, of several and of none: what is called, where results are stored, what is refused."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from stores import add_run, losses_study
+from typer.testing import CliRunner
+
+from nearkin.analysis.base import Analysis
+from nearkin.analysis.embedded import stratified
+from nearkin.cli.app import app
+from nearkin.comparison.pages import Sheet
+from nearkin.errors import NearkinError
+from nearkin.registry import ANALYSES
+
+
+@dataclass(frozen=True)
+class Single(Analysis):
+    value: str
+
+    @classmethod
+    def of(cls, run):
+        return cls(run.hash)
+
+    @property
+    def summary(self):
+        return {"first": self.value[0], "run": self.value}
+
+
+@dataclass(frozen=True)
+class Both(Analysis):
+    together = True
+    names: list
+    options: dict
+
+    @classmethod
+    def between(cls, gathered, *, images=200, seed=0):
+        return cls([m.run.hash for m in gathered.tested], {"images": images, "seed": seed})
+
+    @property
+    def summary(self):
+        return {"runs": self.names}
+
+    def sheets(self):
+        return {"both": Sheet("runs", ["run", "length"], [[n, str(len(n))] for n in self.names], 1, ["a note"])}
+
+    def tables(self):
+        return {"lengths": (["run", "length"], [[n, len(n) + 0.5] for n in self.names])}
+
+    def files(self):
+        return {"both.txt": lambda path: path.write_text("x")}
+
+
+@dataclass(frozen=True)
+class Nothing(Both):
+    needs_runs = False
+
+    @classmethod
+    def between(cls, gathered):
+        return cls([] if gathered is None else [m.run.hash for m in gathered.tested], {})
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(ANALYSES, "_classes", dict(ANALYSES._classes))
+    for name, cls in (("single", Single), ("both", Both), ("nothing", Nothing)):
+        ANALYSES.register(name)(cls)
+
+
+@pytest.fixture
+def store(registered, tmp_path):
+    return losses_study(tmp_path, {"contrastive": {0: 0.3, 1: 0.4}, "triplet": {0: 0.2}})
+
+
+def call(*words):
+    done = CliRunner().invoke(app, ["analyse", *map(str, words)])
+    if isinstance(done.exception, NearkinError):
+        raise done.exception
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def test_one_run(store, tmp_path):
+    told = json.loads(call("single", "contrastive0", "--runs", store, "--json"))
+    assert told == {"first": "c", "run": "contrastive0"}
+    assert json.loads((store / "contrastive0" / "analysis" / "single.json").read_text()) == told
+    call("single", store / "contrastive0", "-o", tmp_path / "there")        # by its path, whatever --runs is
+    assert json.loads((tmp_path / "there" / "single.json").read_text()) == told
+
+
+def test_a_study_run_by_run(store, tmp_path):
+    told = json.loads(call("single", "toy", "--runs", store, "--json", "-o", tmp_path / "there"))
+    hashes = ["contrastive0", "contrastive1", "triplet00000"]
+    assert list(told) == hashes
+    for name in hashes:
+        for folder in (store / name / "analysis", tmp_path / "there" / name):
+            assert json.loads((folder / "single.json").read_text()) == told[name]
+    printed = call("single", "toy", "--runs", store)
+    assert all(name in printed for name in hashes)
+
+
+def test_runs_together(store, tmp_path):
+    told = json.loads(call("both", "toy", "--runs", store, "--json", "--images", 7, "-o", tmp_path / "there"))
+    for folder in (store / "studies" / "toy" / "analysis", tmp_path / "there"):
+        assert {file.name for file in folder.iterdir()} == {"both.json", "both-lengths.parquet", "both.md", "both.txt"}
+        stored = json.loads((folder / "both.json").read_text())
+        assert stored == {"version": 1, "options": {"images": 7, "seed": 0}, "runs": told["runs"]}
+        assert pq.read_table(folder / "both-lengths.parquet")["length"].to_pylist() == [12.5, 12.5, 12.5]
+    assert "| contrastive0 | 12 |" in (tmp_path / "there" / "both.md").read_text()
+    call("both", "contrastive0", "triplet", "--runs", store, "--all")
+    stored = json.loads((store / "analysis" / "both.json").read_text())
+    assert stored["options"]["images"] is None
+    assert stored["runs"] == ["contrastive0", "triplet00000"]
+
+
+def test_several_analyses_and_one_that_needs_no_run(store, tmp_path):
+    told = json.loads(call("both,nothing", "toy", "--runs", store, "--json"))
+    assert told["both"]["runs"] == told["nothing"]["runs"]
+    assert json.loads(call("nothing", "-o", tmp_path / "there", "--runs", store, "--json"))["runs"] == []
+    assert (tmp_path / "there" / "nothing.json").exists()
+
+
+def test_bad_input_is_one_sentence(store):
+    add_run(store, "untested0000", {"loss": "margin"}, {"map_at_r": 0.1})
+    (store / "untested0000" / "result.json").unlink()
+    for words, match in [
+        (["sinle", "toy"], "did you mean single"),
+        (["single"], "analyse single: name a run, a study, or a folder of runs"),
+        (["single", "nope"], "no study and no run 'nope'"),
+        (["single", "untested"], "run untested0000 is not tested; nearkin test untested0000"),
+        (["both", "toy", "untested"], "no run 'toy'"),
+        (["single", "toy", "--images", "3"], "analysis single takes no --images"),
+        (["both", "toy", "--images", "3", "--all"], "--images 3 and --all: one of the two"),
+        (["both", "toy", "--images", "0"], "--images 0: at least 1"),
+    ]:
+        with pytest.raises(NearkinError, match=match):
+            call(*words, "--runs", store)
+
+
+def test_a_stratified_sample_takes_the_classes_in_turn():
+    labels = np.repeat(list("abcdef"), [1, 30, 30, 30, 4, 30])
+    for n in (1, 3, 6, 20, 40):
+        chosen = stratified(labels, n, seed=5)
+        assert len(set(chosen.tolist())) == n
+        assert (np.diff(chosen) > 0).all()
+        counts = np.array([(labels[chosen] == c).sum() for c in "abcdef"])
+        most = counts.max()
+        sizes = np.array([1, 30, 30, 30, 4, 30])
+        assert (counts >= np.minimum(most - 1, sizes)).all()
+        assert (stratified(labels, n, seed=5) == chosen).all()
+    assert (stratified(labels, 20, seed=6) != stratified(labels, 20, seed=5)).any()
+    assert (stratified(labels, None) == np.arange(125)).all()
+    assert (stratified(labels, 999) == np.arange(125)).all()

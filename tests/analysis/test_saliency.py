@@ -1,0 +1,149 @@
+"""Agreement of saliency maps between runs: tables by loops, seeds as yardstick, published values, what is refused."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import nearkin
+from nearkin.analysis import kobs
+from nearkin.analysis.saliency import Saliency
+from nearkin.analysis.saliency_groups import Group
+from nearkin.cli.app import app
+from nearkin.errors import NearkinError
+
+
+def member(loss, seed, **settings):
+    words = {"loss.name": loss, "train.epochs": 4, "model.head": "linear", "data.size": 8} | settings
+    return SimpleNamespace(settings=words, seed=seed, run=SimpleNamespace(hash=f"{loss}{seed}"))
+
+
+def made(values=None, n=12, seed=0, data="cub"):
+    """Two seeds of contrastive, one of margin, two of arcface, one untrained; random correlations."""
+    groups = [
+        Group("contrastive", "ranking", [member("contrastive", 0), member("contrastive", 1)]),
+        Group("margin", "ranking", [member("margin", 0)]),
+        Group("arcface", "classification", [member("arcface", 0), member("arcface", 1)]),
+        Group("None", "untrained", [member("margin", 0, **{"train.epochs": 0})]),
+    ]
+    rng = np.random.default_rng(seed)
+    r = rng.uniform(0.2, 0.9, (n, 6, 6))
+    r = (r + r.transpose(0, 2, 1)) / 2
+    maps = rng.random((6, 2, 8, 8)).astype(np.float16)
+    return Saliency(groups, data, np.arange(n), r, r / 10, maps, None, {"images": n, "seed": 0})
+
+
+def test_cells_by_loops():
+    found = made()
+    runs = {"contrastive": [0, 1], "margin": [2], "arcface": [3, 4], "None": [5]}
+    two = [("contrastive", "arcface"), ("margin", "None"), ("contrastive", "contrastive"), ("arcface", "arcface")]
+    for a, b in two:
+        names = list(runs)
+        cell = found.correlation[names.index(a), names.index(b)]
+        z = []
+        for image in found.r:
+            pairs = [np.arctanh(image[i, j]) for i in runs[a] for j in runs[b] if a != b or i < j]
+            z.append(sum(pairs) / len(pairs))
+        assert cell.mean == pytest.approx(np.tanh(np.mean(z)))
+        assert cell.spread == pytest.approx(np.tanh(np.std(z, ddof=1)))
+        assert cell.n == 12
+    assert (1, 1) not in found.correlation                          # margin has one seed
+    seeds, between = np.arctanh(found.r[:, 0, 1]), np.arctanh(found.r[:, 0:2, 2]).mean(1)
+    assert found.beyond_seeds[0, 1].mean == pytest.approx((seeds - between).mean())
+    both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, 0:2, 3:5]).mean((1, 2))
+    assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
+
+
+def test_groups_of_pairs():
+    found = made().by_group
+    assert {name: n for name, (_, _, n) in found.items()} == {
+        "two seeds of one loss": 2, "two ranking losses": 2, "ranking and classification": 6,
+        "trained and untrained": 5,
+    }  # fmt: skip
+    z = np.arctanh(made().r[:, [0, 3], [1, 4]]).mean(1)
+    assert found["two seeds of one loss"][0].mean == pytest.approx(np.tanh(z.mean()))
+
+
+def test_sheets_have_the_published_values_beside_ours():
+    found = made()
+    sheets = found.sheets()
+    matrix = sheets["correlation"].rows
+    assert [row[0] for row in matrix] == ["contrastive", "margin", "arcface", "None"]
+    assert matrix[0][4] == matrix[2][2]                             # symmetric
+    assert matrix[1][3] == "–"                                      # one seed
+    pairs = {(row[0], row[1]): row for row in sheets["published"].rows}
+    assert pairs["contrastive", "None"][6] == "86 ± 6"
+    assert pairs["contrastive", "arcface"][6].startswith("89 ± 6")
+    assert len(pairs) == 6
+    header, rows = found.tables()["pairs"]
+    told = {(row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows}
+    assert told["contrastive", "arcface"]["published_r"] == 89
+    assert told["contrastive", "contrastive"]["published_r"] is None
+    json.dumps(found.content, allow_nan=False)
+
+
+def test_a_constant_map_is_said_and_shown_as_a_dash():
+    found = made()
+    found.r[:, 5] = found.r[:, :, 5] = np.nan                       # the untrained network's maps are all constant
+    found.jsd[:, 5] = found.jsd[:, :, 5] = np.nan
+    sheets = found.sheets()
+    assert sheets["correlation"].rows[0][5] == "–"
+    assert "a constant map has no correlation: images left out of contrastive and None: 12" in " ".join(
+        sheets["correlation"].notes)
+    assert "nan" not in str(sheets).lower()
+    json.dumps(found.content, allow_nan=False)
+
+
+def test_equal_maps_are_shown_as_100():
+    found = made()
+    found.r[:] = 1
+    assert found.sheets()["correlation"].rows[0][3] == "100.0 ± 0.0"
+    assert "z is infinite" in " ".join(found.sheets()["correlation"].notes)
+
+
+def test_published_cells():
+    assert kobs.name_of({"loss.name": "margin", "loss.per_class": False, "train.epochs": 1}) == "Margin"
+    assert kobs.name_of({"loss.name": "margin", "loss.per_class": True, "train.epochs": 1}) == "Margin/class"
+    miner = {"loss.name": "multi_similarity", "train.epochs": 1, "miner.name": "multi_similarity"}
+    assert kobs.name_of(miner) == "MS+Miner"
+    assert kobs.name_of(miner | {"miner.name": None}) == "MS"
+    assert kobs.name_of({"loss.name": "margin", "train.epochs": 0, "model.head": "linear"}) == "None"
+    assert kobs.name_of({"loss.name": "hist", "train.epochs": 1}) is None
+    correlation, divergence = kobs.tables_of("cub")
+    assert kobs.cell(correlation, "ProxyNCA", "Contrastive").value.mean == 88       # read from the other half
+    assert kobs.cell(correlation, "Contrastive", "Contrastive").value is None
+    assert kobs.cell(None, "Contrastive", "Triplet").value is None
+    marked = sum(kobs.cell(t, a.method, b.name).asymmetric for t in (correlation, divergence) for a in t.rows
+                 for b in t.columns)  # fmt: skip
+    flagged = sum(len(f.cells) for t in (correlation, divergence) for f in t.flags if f.kind == "not symmetric")
+    assert marked == flagged > 0
+
+
+def test_from_the_command_line(tiny, tmp_path):
+    """Two seeds, another loss, and the untrained network."""
+    runs = tmp_path / "runs"
+    words = tiny | {"epochs": 1, "train.batches_per_epoch": 2}
+    made = [nearkin.train(words | more, runs=runs) for more in ({"train.seed": 0}, {"train.seed": 1}, {"epochs": 0})]
+    asked = ["analyse", "saliency", *(run.hash for run in made), "--runs", str(runs), "--images", "4", "--json",
+             "-o", str(tmp_path / "there")]  # fmt: skip
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, (done.output, done.exception)
+    told = json.loads(done.stdout)
+    assert told["images"] == 4
+    assert [method["name"] for method in told["methods"]] == [made[0].spec.loss.name, "None"]
+    assert -1 <= told["groups"]["two seeds of one loss"]["correlation"]["mean"] <= 1
+    files = {path.name for path in (tmp_path / "there").iterdir()}
+    assert files == {path.name for path in (runs / "analysis").iterdir()}
+    assert files == {"saliency.json", "saliency-pairs.parquet", "saliency.md", "saliency-values.npz",
+                     "saliency_panel.png", "saliency_agreement.png"}  # fmt: skip
+    with np.load(tmp_path / "there" / "saliency-values.npz") as held:
+        assert (held["r"][:, range(3), range(3)] == 1).all()        # a model with itself
+        assert (held["jsd"][:, range(3), range(3)] == 0).all()
+        assert np.isfinite(held["r"]).all()
+
+    small = nearkin.train(words | {"data.size": 28}, runs=runs)
+    done = CliRunner().invoke(app, ["analyse", "saliency", made[0].hash, small.hash, "--runs", str(runs)])
+    assert isinstance(done.exception, NearkinError)
+    assert "sees images of 32 pixels" in str(done.exception)

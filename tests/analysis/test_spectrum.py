@@ -1,0 +1,122 @@
+"""Spectra and densities of training embeddings: against plain SVDs, of runs, with and without a regulariser."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from stores import add_run, add_study
+
+import nearkin
+from nearkin.analysis import spectrum as module
+from nearkin.analysis.embedded import training_set
+from nearkin.analysis.spectrum import KEEP, Spectrum, rank_correlation, spectrum
+from nearkin.comparison.gather import gather
+
+
+def embeddings(c=5, n=12, d=8, noise=0.5, seed=0):
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(c), n)
+    return torch.from_numpy(random.normal(size=(c, d))[labels] + noise * random.normal(size=(c * n, d))), labels
+
+
+def test_against_plain_svds():
+    z, labels = embeddings()
+    e = (z / z.norm(dim=1, keepdim=True)).numpy()
+    found = spectrum(z, labels)
+    sigma = np.linalg.svd(e, compute_uv=False)
+    np.testing.assert_allclose(found.singular, sigma, rtol=1e-6)
+    p = sigma[1:] / sigma[1:].sum()
+    assert found.told["rho"] == pytest.approx(np.mean(-np.log(len(p) * p)))
+    p = sigma / sigma.sum()
+    assert found.told["rho_all"] == pytest.approx(np.mean(-np.log(len(p) * p)))
+    mean = np.mean([np.linalg.svd(e[labels == c], compute_uv=False) for c in range(5)], axis=0)
+    assert len(found.classes) == KEEP == 35
+    np.testing.assert_allclose(found.classes[:8], mean, rtol=1e-6)
+    assert (found.classes[8:] == 0).all()                           # padded
+    inside = [1 - e[i] @ e[j] for c in range(5) for i in np.flatnonzero(labels == c)
+              for j in np.flatnonzero(labels == c) if i != j]  # fmt: skip
+    assert found.told["pi_intra"] == pytest.approx(np.mean(inside))
+    assert found.told["pi_ratio"] == pytest.approx(found.told["pi_intra"] / found.told["pi_inter"])
+
+
+def test_collapse_raises_rho_and_lowers_density():
+    free, packed = (spectrum(*embeddings(noise=noise)).told for noise in (2.0, 0.02))
+    assert packed["rho"] > free["rho"]
+    assert packed["pi_ratio"] < free["pi_ratio"]
+
+
+def test_a_run_is_what_training_stored(tiny, tmp_path, monkeypatch):
+    run = nearkin.train(tiny | {"epochs": 1}, runs=tmp_path)
+    found = Spectrum.of(run)
+    for name, value in run.result["train"].items():
+        assert found.told[name] == pytest.approx(value, rel=1e-4), name
+    seen = training_set(run)
+    np.testing.assert_allclose(found.singular, np.linalg.svd(seen.x, compute_uv=False), rtol=1e-3, atol=1e-3)
+    names = {path.name for path in found.save(run.path / "analysis")}
+    assert {"spectrum.json", "spectrum.npz", "spectrum.png", "spectrum-singular.parquet"} <= names
+    monkeypatch.setattr(module, "training_set", None)               # what is stored is not computed again
+    np.testing.assert_array_equal(Spectrum.of(run).singular, found.singular)
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Two losses, without, with ρ switching of chance 0 (which is none), with it, and with mixup; two seeds."""
+    cells = []
+    kinds = {
+        "none": {}, "zero": {"regulariser": "rho", "regulariser.p_switch": 0.0},
+        "rho": {"regulariser": "rho", "regulariser.p_switch": 0.3}, "mixup": {"regulariser": "mixup"},
+    }  # fmt: skip
+    values = {}
+    for i, loss in enumerate(("contrastive", "margin")):
+        for j, (kind, words) in enumerate(kinds.items()):
+            if kind == "zero" and loss == "margin":
+                continue
+            for seed in (0, 1):
+                name = f"{loss[:4]}{kind}{seed}".ljust(12, "0")
+                score = 0.5 + 0.1 * i + {"none": 0, "zero": 0, "rho": 0.02, "mixup": -0.03}[kind] + 0.01 * seed
+                add_run(tmp_path, name, {"loss": loss, **words}, {"recall@1": score, "map_at_r": score / 2}, seed=seed)
+                cells.append({"labels": [loss, kind], "seed": seed, "run": name})
+                rho = {"none": 0.6, "zero": 0.6, "rho": 0.4, "mixup": 0.5}[kind] + 0.05 * seed + 0.1 * i
+                values[name] = embeddings(noise=1, seed=j), rho
+    add_study(tmp_path, "reg", ["loss", "regulariser"], cells)
+
+    def of(cls, run):
+        (z, labels), rho = values[run.hash]
+        found = spectrum(z, labels)
+        return Spectrum(found.told | {"rho": rho}, found.singular, found.classes)
+
+    monkeypatch.setattr(Spectrum, "of", classmethod(of))
+    monkeypatch.setattr(Spectrum, "files", lambda self: {})         # no figure of every run
+    return Spectrum.between(gather(["reg"], tmp_path))
+
+
+def test_a_regulariser_against_none_on_the_same_seeds(study):
+    found = {(row["loss"], row["regulariser"]): row for row in study.summary["regularisers"]}
+    assert set(found) == {("contrastive", "rho p_switch=0.3"), ("margin", "rho p_switch=0.3"), ("contrastive", "mixup"),
+                          ("margin", "mixup")}  # fmt: skip
+    own = found["margin", "rho p_switch=0.3"]
+    assert own["rho"]["mean"] == pytest.approx(-0.2)
+    assert own["recall@1"]["mean"] == pytest.approx(0.02)
+    assert own["recall@1"]["n"] == 2
+    assert found["margin", "mixup"]["map_at_r"]["mean"] == pytest.approx(-0.015)
+
+
+def test_rho_against_the_test(study):
+    """Rank correlation over methods: seeds are averaged first."""
+    from scipy import stats
+
+    told = study.summary
+    rows = list(told["methods"].values())
+    own = told["correlations"]["rho"]["recall@1"]
+    x, y = ([row[key]["mean"] for row in rows] for key in ("rho", "recall@1"))
+    assert own["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert own["methods"] == len(rows) == 7
+    assert rank_correlation(np.arange(4.0), np.array([0, 1, 2, 4.0])) == (1, pytest.approx(2 / 24))     # of 4! orders
+    assert rank_correlation(np.arange(4.0), np.ones(4)) == (None, None)
+
+
+def test_the_study_in_files(study, tmp_path):
+    names = {path.name for path in study.save(tmp_path / "there")}
+    assert {"spectrum.json", "spectrum_curves.png", "spectrum_test.png", "spectrum.md"} <= names
+    assert json.loads((tmp_path / "there" / "spectrum.json").read_text())["methods"]
