@@ -5,10 +5,10 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study report
+BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow imports settings clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -57,6 +57,19 @@ $(TABLES:%=table-%): table-%: $(READY)
 $(TABLES_CUB:%=table-%): table-%: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
 	@$(BIN)/nearkin study studies/$*.yaml root=$(CUB) --workers 2
+
+# docs/analyses.md: what the losses have learned; tables, numbers and figures in analyses/. Interrupted, it goes on
+analyses: $(READY)
+	@$(BIN)/nearkin study studies/analyses.yaml --workers 2
+	@$(BIN)/nearkin study studies/regularisers.yaml --workers 2
+	@$(BIN)/nearkin analyse weights -o analyses
+	@$(BIN)/nearkin analyse saliency,similarity,properties,corruptions,spectrum,activation analyses -o analyses/glyphs
+	@$(BIN)/nearkin analyse spectrum regularisers -o analyses/regularisers
+
+analyses-cub: $(READY)
+	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
+	@$(BIN)/nearkin study studies/analyses_cub.yaml root=$(CUB) --workers 2
+	@$(BIN)/nearkin analyse similarity,spectrum,activation,saliency,corruptions analyses_cub -o analyses/cub
 
 # against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
 $(BENCHES:%=bench-%): bench-%: $(READY)
