@@ -105,7 +105,8 @@ def test_a_study_run_by_run(store, tmp_path):
 def test_runs_together(store, tmp_path):
     told = json.loads(call("both", "toy", "--runs", store, "--json", "--images", 7, "-o", tmp_path / "there"))
     for folder in (store / "studies" / "toy" / "analysis", tmp_path / "there"):
-        assert {file.name for file in folder.iterdir()} == {"both.json", "both-lengths.parquet", "both.md", "both.txt"}
+        names = {"both.json", "both-lengths.parquet", "both-sheets.json", "both.md", "both.txt"}
+        assert {file.name for file in folder.iterdir()} == names
         stored = json.loads((folder / "both.json").read_text())
         assert stored == {"version": 1, "options": {"images": 7, "seed": 0}, "runs": told["runs"]}
         assert pq.read_table(folder / "both-lengths.parquet")["length"].to_pylist() == [12.5, 12.5, 12.5]

@@ -17,6 +17,7 @@ from nearkin.analysis.embedded import training_set
 from nearkin.analysis.over_runs import OneMethod, found_in, methods_of, stored, stored_arrays
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.pages import Sheet
+from nearkin.config.parse import flatten
 from nearkin.evaluation.metrics.space import class_spectra, pi_inter, pi_intra, rho, singular_values
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
@@ -234,9 +235,10 @@ def regulariser(member: Member) -> str:
 
 
 def _twin(member: Member) -> str:
-    """All settings but the regulariser, the seed and what the run is for."""
+    """All settings but the regulariser, the seed and what the run is for, as this version reads them: a run that was
+    stored before a setting existed has its default."""
     skipped = ("regulariser", "train.seed", "purpose", "recipe")
-    kept = {key: value for key, value in member.settings.items() if not key.startswith(skipped)}
+    kept = {key: value for key, value in flatten(member.run.spec.whole()).items() if not key.startswith(skipped)}
     return repr(sorted(kept.items()))
 
 
