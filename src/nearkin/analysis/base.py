@@ -55,6 +55,11 @@ class Analysis:
         raise NearkinError(f"analysis {cls.__name__} does not define between(gathered)")
 
     @classmethod
+    def of_files(cls, paths: Sequence[Path]) -> "Analysis":
+        """Look at anyone's embeddings: .npz or .parquet files. For analyses that need neither images nor a run."""
+        raise NearkinError(f"analysis {cls.name} looks at stored runs, not at files of embeddings")
+
+    @classmethod
     def sums_up(cls) -> bool:
         """Does it define `between`?"""
         return cls.between.__func__ is not Analysis.between.__func__  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.pages import Sheet
 from nearkin.registry import ANALYSES
-from nearkin.report.base import Grid, Part, Section, Table, slug
+from nearkin.report.base import Column, Grid, Part, Section, Table, rounded, slug
 
 LARGEST = 300_000                   # bytes of a figure that a page takes in as it is; larger ones lose a little quality
 LONG = 12                           # rows of a table that waits behind its title
@@ -89,8 +89,18 @@ def _grid(id: str, name: str, sheet: Sheet) -> Grid:
     for word in sheet.header:                                       # two columns may be called the same
         header.append(word if word not in header else f"{word} ({header.count(word) + 1})")
     rows = [[_value(cell) for cell in row] for row in sheet.rows]
+    columns = [rounded(word, _decimals([row[i] for row in sheet.rows])) if all(_is_number(row[i]) for row in rows)
+               else Column(word) for i, word in enumerate(header)]  # fmt: skip
     notes = [f"{note[:1].upper()}{note[1:]}." for note in sheet.notes]
-    return Grid(id, sheet.title or name, Table(id, header, rows), notes=notes, folded=len(rows) > LONG)
+    return Grid(id, sheet.title or name, Table(id, header, rows), columns, notes=notes, folded=len(rows) > LONG)
+
+
+def _decimals(cells: list[str]) -> int:
+    return max((len(cell.partition(".")[2]) for cell in cells if cell != "–"), default=0)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, int | float)
 
 
 def _value(cell: str) -> Any:
