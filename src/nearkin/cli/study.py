@@ -31,7 +31,7 @@ def study_command(
     ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
-    from nearkin.studies import grid, pace, runner, summary
+    from nearkin.studies import executors, grid, pace, runner, summary
 
     study = grid.read_study(file, parse_words(words or []))
     target = csv or runs / f"{study.name}.csv"
@@ -39,7 +39,7 @@ def study_command(
     check_writable(target)
     store = Store(runs)
     if not dry_run:
-        runner.warm_up()
+        executors.warm_up()
     jobs = runner.jobs_of(study, store)
     reasons = {job.error for job in jobs}
     if len(reasons) == 1 and (only := reasons.pop()) is not None:   # nothing can begin: one line says it all
@@ -52,8 +52,11 @@ def study_command(
     runner.write_study(study, jobs, store)
     told: set[str] = set()
     progress = pace.Pace(workers)
-    with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
-        for _ in runner.run_jobs(jobs, runs=runs, workers=workers):
+    with (
+        resumable(), executors.LocalProcesses(workers) as executor,
+        Live(console=tables.err, refresh_per_second=4, transient=True) as live,
+    ):  # fmt: skip
+        for _ in runner.run_jobs(jobs, executor):
             if tables.err.is_terminal:
                 live.update(tables.jobs_table(jobs, progress))
                 continue

@@ -160,7 +160,7 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     """What runs now, how far everything is, and the time left."""
     rows = []
     for job in jobs:
-        if job.process is None:
+        if job.working is None:
             continue
         last = job.watched()
         at = listing.place(last.get("epoch", last.get("epoch_end", "?")), last.get("epochs", "?"))

@@ -89,10 +89,11 @@ def fit(
     device: torch.device,
     memory: Memory | None = None,
     lower: bool = False,
+    until: int | None = None,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
     after_epoch: Callable[[int], None] = lambda epoch: None,
-) -> Reached:
-    """Train, checkpoint, select.
+) -> Reached | None:
+    """Train, checkpoint, select. None when it pauses before the last epoch.
 
     The chosen weights are in `model_file(best_epoch)` afterwards. A checkpoint names the epoch that is best so far, and
     the weights of that epoch stay until a later checkpoint names another: whenever the process is killed, checkpoint
@@ -111,6 +112,7 @@ def fit(
         device: where it is computed.
         memory: cross-batch memory.
         lower: is the metric that selects better when it is low?
+        until: the epoch after which it pauses, with a checkpoint.
         watch: called with every entry of the log; of a run that goes on from a checkpoint, first with
             {"resumed": {"epoch": the epoch that it is in, "step": steps finished}}, which is not in the log.
         after_epoch: called with the number of every finished epoch.
@@ -296,6 +298,9 @@ def fit(
                 log.write(**entry)
                 log.flush()
                 watch(entry)
+                if until is not None and until <= epoch + 1 < epochs:
+                    checkpoint()
+                    return None
                 if time.monotonic() - saved >= CHECKPOINT_SECONDS:
                     checkpoint()
                 stops.settle()
