@@ -101,8 +101,9 @@ def test_from_the_command_line(tiny, tmp_path):
     cosine = torch.nn.functional.cosine_similarity(z[:1], z[1:]).item()
     assert first["cosine"][names[0]] == pytest.approx(cosine, abs=1e-4)
     files = {path.name for path in (tmp_path / "there").iterdir()}
-    assert files == {"activation.json", "activation.md", "activation.npz", "activation-channels.parquet",
-                     "activation-pairs.parquet", "activation_channels.png", "activation_pairs.png"}  # fmt: skip
+    assert files == {"activation.json", "activation.md", "activation-sheets.json", "activation.npz",
+                     "activation-channels.parquet", "activation-pairs.parquet",
+                     "activation_channels.png", "activation_pairs.png"}  # fmt: skip
 
     pair = [int(row) for row in seen.rows[[3, 9]]]
     done = CliRunner().invoke(app, [*asked, "--pair", ",".join(map(str, pair))])

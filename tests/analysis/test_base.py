@@ -105,7 +105,8 @@ def test_a_study_run_by_run(store, tmp_path):
 def test_runs_together(store, tmp_path):
     told = json.loads(call("both", "toy", "--runs", store, "--json", "--images", 7, "-o", tmp_path / "there"))
     for folder in (store / "studies" / "toy" / "analysis", tmp_path / "there"):
-        assert {file.name for file in folder.iterdir()} == {"both.json", "both-lengths.parquet", "both.md", "both.txt"}
+        names = {"both.json", "both-lengths.parquet", "both-sheets.json", "both.md", "both.txt"}
+        assert {file.name for file in folder.iterdir()} == names
         stored = json.loads((folder / "both.json").read_text())
         assert stored == {"version": 1, "options": {"images": 7, "seed": 0}, "runs": told["runs"]}
         assert pq.read_table(folder / "both-lengths.parquet")["length"].to_pylist() == [12.5, 12.5, 12.5]
@@ -154,3 +155,23 @@ def test_a_stratified_sample_takes_the_classes_in_turn():
     assert (stratified(labels, 20, seed=6) != stratified(labels, 20, seed=5)).any()
     assert (stratified(labels, None) == np.arange(125)).all()
     assert (stratified(labels, 999) == np.arange(125)).all()
+
+
+def test_files_of_embeddings(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(8), 5)
+    for i in range(2):
+        np.savez(tmp_path / f"net{i}.npz", embeddings=rng.normal(size=(40, 6)), labels=labels, colour=labels % 2)
+    files = [tmp_path / "net0.npz", tmp_path / "net1.npz"]
+    told = json.loads(call("similarity", *files, "--json"))
+    assert told["levels"]["embedding"]["cka"]["matrix"][0][1] < 1
+    told = json.loads(call("properties,spectrum", files[0], "--json", "-o", tmp_path / "there"))
+    assert set(told["properties"]["properties"]) == {"class", "colour"}
+    assert told["spectrum"]["images"] == 40
+    assert (tmp_path / "there" / "spectrum.png").exists()
+    for words, said in ((("spectrum", *files), "one file of embeddings, not at 2"),
+                        (("saliency", files[0]), "looks at stored runs"),
+                        (("spectrum", files[0], "cub"), "one or the other")):  # fmt: skip
+        done = CliRunner().invoke(app, ["analyse", *map(str, words)])
+        assert isinstance(done.exception, NearkinError)
+        assert said in str(done.exception)

@@ -165,7 +165,7 @@ def test_a_run_a_study_and_a_file(tiny, tmp_path):
     assert high == table.columns["rotation"].max()
 
     np.savez(tmp_path / "own.npz", **content)
-    own = Properties.of_file(tmp_path / "own.npz")
+    own = Properties.of_files([tmp_path / "own.npz"])
     face = found.told["properties"]["face"]["nr_precision"]
     assert own.told["properties"]["face"]["nr_precision"] == pytest.approx(face)
 

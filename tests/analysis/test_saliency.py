@@ -38,29 +38,33 @@ def made(values=None, n=12, seed=0, data="cub"):
 def test_cells_by_loops():
     found = made()
     runs = {"contrastive": [0, 1], "margin": [2], "arcface": [3, 4], "None": [5]}
+    seed = [0, 1, 0, 0, 1, 0]
     two = [("contrastive", "arcface"), ("margin", "None"), ("contrastive", "contrastive"), ("arcface", "arcface")]
     for a, b in two:
         names = list(runs)
         cell = found.correlation[names.index(a), names.index(b)]
         z = []
         for image in found.r:
-            pairs = [np.arctanh(image[i, j]) for i in runs[a] for j in runs[b] if a != b or i < j]
+            pairs = [np.arctanh(image[i, j]) for i in runs[a] for j in runs[b]
+                     if (i < j if a == b else seed[i] != seed[j] or (a, b) == ("margin", "None"))]  # fmt: skip
             z.append(sum(pairs) / len(pairs))
         assert cell.mean == pytest.approx(np.tanh(np.mean(z)))
         assert cell.spread == pytest.approx(np.tanh(np.std(z, ddof=1)))
         assert cell.n == 12
     assert (1, 1) not in found.correlation                          # margin has one seed
-    seeds, between = np.arctanh(found.r[:, 0, 1]), np.arctanh(found.r[:, 0:2, 2]).mean(1)
+    seeds, between = np.arctanh(found.r[:, 0, 1]), np.arctanh(found.r[:, 1, 2])
     assert found.beyond_seeds[0, 1].mean == pytest.approx((seeds - between).mean())
-    both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, 0:2, 3:5]).mean((1, 2))
+    both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, [0, 1], [4, 3]]).mean(1)
     assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
+    assert found.same_seed                                          # margin and the untrained network have one seed
+    assert any("have one seed" in note for note in found.sheets()["correlation"].notes)
 
 
 def test_groups_of_pairs():
     found = made().by_group
     assert {name: n for name, (_, _, n) in found.items()} == {
-        "two seeds of one loss": 2, "two ranking losses": 2, "ranking and classification": 6,
-        "trained and untrained": 5,
+        "two seeds of one loss": 2, "two ranking losses": 1, "ranking and classification": 3,
+        "trained and untrained": 3,
     }  # fmt: skip
     z = np.arctanh(made().r[:, [0, 3], [1, 4]]).mean(1)
     assert found["two seeds of one loss"][0].mean == pytest.approx(np.tanh(z.mean()))
@@ -132,12 +136,12 @@ def test_from_the_command_line(tiny, tmp_path):
     assert done.exit_code == 0, (done.output, done.exception)
     told = json.loads(done.stdout)
     assert told["images"] == 4
-    assert [method["name"] for method in told["methods"]] == [made[0].spec.loss.name, "None"]
+    assert [method["name"] for method in told["methods"]] == [made[0].spec.loss.name, "random_head (untrained)"]
     assert -1 <= told["groups"]["two seeds of one loss"]["correlation"]["mean"] <= 1
     files = {path.name for path in (tmp_path / "there").iterdir()}
     assert files == {path.name for path in (runs / "analysis").iterdir()}
-    assert files == {"saliency.json", "saliency-pairs.parquet", "saliency.md", "saliency-values.npz",
-                     "saliency_panel.png", "saliency_agreement.png"}  # fmt: skip
+    assert files == {"saliency.json", "saliency-pairs.parquet", "saliency.md", "saliency-sheets.json",
+                     "saliency-values.npz", "saliency_panel.png", "saliency_agreement.png"}  # fmt: skip
     with np.load(tmp_path / "there" / "saliency-values.npz") as held:
         assert (held["r"][:, range(3), range(3)] == 1).all()        # a model with itself
         assert (held["jsd"][:, range(3), range(3)] == 0).all()

@@ -104,4 +104,5 @@ def test_the_command_without_runs(tmp_path, monkeypatch):
     assert by_name["triplet"]["published"] == {"S": False, "N": False, "P": True}
     assert by_name["multi_similarity with its miner"]["negative"]["P"] != "no"
     files = {path.name for path in (tmp_path / "there").iterdir()}
-    assert files == {"weights.json", "weights.md", "weights-curves.parquet", "weights-marks.parquet", "weights.png"}
+    assert files == {"weights.json", "weights.md", "weights-sheets.json", "weights-curves.parquet",
+                     "weights-marks.parquet", "weights.png"}  # fmt: skip

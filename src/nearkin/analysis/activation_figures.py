@@ -18,10 +18,10 @@ def _axes(lines: int, columns: int) -> tuple[Figure, Any]:
 
 
 def _over(ax: Any, pixels: np.ndarray, values: np.ndarray, **colours: Any) -> None:
-    """A coarse map over a grey image."""
+    """A coarse map over a grey image, cell by cell: it is no finer than it looks."""
     side = pixels.shape[:2]
     ax.imshow(pixels.mean(2), cmap="gray", vmin=0, vmax=255)
-    ax.imshow(values, extent=(-0.5, side[1] - 0.5, side[0] - 0.5, -0.5), alpha=0.6, interpolation="bilinear", **colours)
+    ax.imshow(values, extent=(-0.5, side[1] - 0.5, side[0] - 0.5, -0.5), alpha=0.6, interpolation="nearest", **colours)
 
 
 def channels(found: "Activation") -> Figure:

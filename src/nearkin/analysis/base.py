@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -54,6 +55,11 @@ class Analysis:
         raise NearkinError(f"analysis {cls.__name__} does not define between(gathered)")
 
     @classmethod
+    def of_files(cls, paths: Sequence[Path]) -> "Analysis":
+        """Look at anyone's embeddings: .npz or .parquet files. For analyses that need neither images nor a run."""
+        raise NearkinError(f"analysis {cls.name} looks at stored runs, not at files of embeddings")
+
+    @classmethod
     def sums_up(cls) -> bool:
         """Does it define `between`?"""
         return cls.between.__func__ is not Analysis.between.__func__  # type: ignore[attr-defined]
@@ -93,14 +99,18 @@ class Analysis:
         return {}
 
     def save(self, folder: Path) -> list[Path]:
-        """Write NAME.json, NAME-TABLE.parquet of all `tables()`, NAME.md where there are `sheets()`, and all `files()`
-        into a folder, each whole or not at all."""
+        """Write NAME.json, NAME-TABLE.parquet of all `tables()`, NAME-sheets.json (what the report shows), NAME.md
+        where there are `sheets()`, and all `files()` into a folder, each whole or not at all."""
         text = json.dumps(self.content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         writers: dict[str, Callable[[Path], Any]] = {f"{self.name}.json": lambda path: path.write_text(text)}
         for name, table in self.tables().items():
             writers[f"{self.name}-{name}.parquet"] = partial(write_parquet, table)
+        told = self.sheets()
+        writers[f"{self.name}-sheets.json"] = lambda path: path.write_text(
+            json.dumps([asdict(sheet) for sheet in told.values()], indent=1, ensure_ascii=False) + "\n"
+        )
         if type(self).sheets is not Analysis.sheets:
-            writers[f"{self.name}.md"] = lambda path: path.write_text(markdown(self.sheets()))
+            writers[f"{self.name}.md"] = lambda path: path.write_text(markdown(told))
         writers |= self.files()
         for name, write in writers.items():
             with atomic(folder / name) as scratch:

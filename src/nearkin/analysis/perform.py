@@ -76,24 +76,29 @@ def perform(
         gathered: the runs, as `subjects` gives them; None for an analysis that needs none.
         options: keyword arguments of its `of` or `between`.
         runs: the folder of the stored runs, for an analysis without runs.
-        output: a further folder for the results; those of single runs go into a folder per run where there are several.
+        output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
+            for each.
     """
     done = Performed(gathered=gathered)
-    if not analysis.together:
-        assert gathered is not None
-        members = {member.run.hash: member.run for member in gathered.tested}
+    members = {} if gathered is None else {member.run.hash: member.run for member in gathered.tested}
+    if not analysis.together and (len(members) == 1 or not analysis.sums_up()):
         for name, run in members.items():
             found = done.each[name] = analysis.of(run, **options)
             done.files += found.save(run.path / analysis.folder)
             if output is not None:
                 done.files += found.save(output if len(members) == 1 else output / name)
-        if len(members) == 1 or not analysis.sums_up():
-            return done
+        return done
     done.all = analysis.between(gathered, **options)                # type: ignore[arg-type]
     done.files += done.all.save(folder_of(analysis, gathered, runs))
     if output is not None:
         done.files += done.all.save(output)
     return done
+
+
+def perform_on_files(analysis: type[Analysis], paths: Sequence[Path], output: Path | None = None) -> Performed:
+    """Look at files of embeddings; what is found is stored in `output` alone."""
+    found = analysis.of_files(paths)
+    return Performed(all=found, files=found.save(output) if output is not None else [])
 
 
 def folder_of(analysis: type[Analysis], gathered: Gathered | None, runs: Path | str = "runs") -> Path:

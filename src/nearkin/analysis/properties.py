@@ -1,6 +1,6 @@
 """What else than the class do neighbours share? Properties of images in the embeddings of a run, and of a study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -71,8 +71,11 @@ class Properties(Analysis):
         return properties(seen.z, columns, seen.labels, roles=seen.roles, places=places)
 
     @classmethod
-    def of_file(cls, path: str | Path) -> "Properties":
-        """Of anyone's embeddings: a .npz or .parquet file in which every further array of N values is a property."""
+    def of_files(cls, paths: Sequence[str | Path]) -> "Properties":
+        """Of anyone's embeddings: one .npz or .parquet file in which every further array of N values is a property."""
+        if len(paths) != 1:
+            raise NearkinError(f"properties looks at one file of embeddings, not at {len(paths)}")
+        path = paths[0]
         z, labels, columns = embeddings_and_columns(path)
         if not columns:
             raise NearkinError(f"{path} has no property: no further column of {len(z)} values")

@@ -38,9 +38,10 @@ class Saliency(Analysis):
         correlation  Pearson r of two maps of one image; mean over images by Fisher's z, ± = tanh(std z)
         divergence   Jensen-Shannon divergence of the maps divided by their sums, in nats; mean ± std over images
 
-    A cell of the tables is the mean over all pairs of runs of the two methods, image by image, then over images; the
-    diagonal is that of two seeds of one method, the yardstick that the published tables lack. Intervals are over
-    images: they say what other images would give for these very models.
+    A cell of the tables is the mean over pairs of runs of the two methods, image by image, then over images; the
+    diagonal is that of two seeds of one method, the yardstick that the published tables lack. Everywhere the two runs
+    of a pair have two seeds: runs of one seed begin with the same weights, which makes their maps alike whatever the
+    loss. Intervals are over images: they say what other images would give for these very models.
 
     Source: Kobs et al. 2021 (tables 1 to 5). Shapes: M runs, N images, H x W pixels.
 
@@ -107,8 +108,22 @@ class Saliency(Analysis):
         return [list(range(a, b)) for a, b in pairwise(ends)]
 
     def pairs(self, i: int, j: int) -> list[tuple[int, int]]:
-        """The pairs of runs of methods i and j; of one method those of different seeds."""
-        return list(combinations(self.places[i], 2)) if i == j else list(product(self.places[i], self.places[j]))
+        """The pairs of runs of methods i and j that have two seeds; of two methods with one seed alone, that pair."""
+        if i == j:
+            return list(combinations(self.places[i], 2))
+        pairs = list(product(self.places[i], self.places[j]))
+        return [(a, b) for a, b in pairs if self.seeds[a] != self.seeds[b]] or pairs
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return [member.seed for group in self.groups for member in group.members]
+
+    @property
+    def same_seed(self) -> bool:
+        """Are there methods whose only runs have one seed, the same?"""
+        cells = [pairs for (i, j), pairs in self._cells().items() if i != j]
+        return any(self.seeds[a] == self.seeds[b] for pairs in cells for a, b in pairs)
 
     def _values(self, matrix: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
         return np.stack([matrix[:, a, b] for a, b in pairs], 1)                             # (N, K)

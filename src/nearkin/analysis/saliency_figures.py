@@ -1,5 +1,6 @@
 """`Saliency` as figures. Nothing is computed here."""
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ def panel(found: "Saliency") -> Figure:
             ax.imshow(found.maps[place, row].astype(np.float32), cmap="magma", vmin=0, vmax=1)
     titles = [*(["image"] if found.pixels is not None else []), *(group.name for group in groups)]
     for ax, title in zip(axes[0], titles, strict=True):
-        ax.set_title(title.replace("_", " "), fontsize=10, wrap=True)
+        ax.set_title(fill(title.replace("_", " "), 16), fontsize=10)
     return figure
 
 

@@ -50,6 +50,11 @@ def _matrix(found: "Saliency", cells: dict[tuple[int, int], Aggregate], title: s
     rows = [[group.name, group.kind, *(percent(cells.get((min(i, j), max(i, j)))) for j in range(len(names)))]
             for i, group in enumerate(found.groups)]  # fmt: skip
     notes = ["the diagonal is that of two seeds of one method, the yardstick; a dash: there is one seed"]
+    if found.same_seed:
+        notes.append("some pairs have one seed, so the same first weights, which makes maps alike; with several seeds "
+                     "all pairs have two")  # fmt: skip
+    else:
+        notes.append("all pairs of runs have two seeds")
     if any(cell.mean == 1 and cell.equal for cell in cells.values()):
         notes.append("100.0 ± 0.0: the maps are equal, and z is infinite")
     return Sheet(title, ["method", "kind", *names], rows, len(names), notes)

@@ -1,6 +1,6 @@
 """How are training embeddings spread? Their spectrum and density, of a run and of a study, beside the test."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
@@ -15,8 +15,11 @@ from torch import Tensor
 from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.embedded import training_set
 from nearkin.analysis.over_runs import OneMethod, found_in, methods_of, stored, stored_arrays
+from nearkin.analysis.tested import embeddings_and_columns
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.pages import Sheet
+from nearkin.config.parse import flatten
+from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.space import class_spectra, pi_inter, pi_intra, rho, singular_values
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
@@ -64,6 +67,16 @@ class Spectrum(Analysis):
             return cls(told, arrays["singular"], arrays["classes"])
         seen = training_set(run)
         return spectrum(torch.from_numpy(seen.x), seen.labels)
+
+    @classmethod
+    def of_files(cls, paths: Sequence[str | Path]) -> "Spectrum":
+        """Of anyone's training embeddings with labels: one .npz or .parquet file."""
+        if len(paths) != 1:
+            raise NearkinError(f"spectrum looks at one file of embeddings, not at {len(paths)}")
+        z, labels, _ = embeddings_and_columns(paths[0])
+        if labels is None:
+            raise NearkinError(f"{paths[0]} has no labels: the densities are those of classes")
+        return spectrum(z, labels)
 
     @classmethod
     def between(cls, gathered: Gathered) -> "SpectrumOfStudy":
@@ -214,11 +227,13 @@ class SpectrumOfStudy(Analysis):
             own = [self.found[member.run.hash] for member in method.members]
             if len({len(each.singular) for each in own}) == 1:
                 spectra[method.name] = (np.mean([e.singular for e in own], 0), np.mean([e.classes for e in own], 0))
+        trained = [method.name for method in self.methods if method.kind != "untrained" and method.name in spectra]
+        shown = {name: spectra[name] for name in trained} or spectra
         arrays = {f"{kind} {name}": value[i] for name, value in spectra.items()
                   for i, kind in enumerate(("all", "class"))}  # fmt: skip
         return {
             "spectrum.npz": lambda path: np.savez(path, **arrays),
-            "spectrum_curves.png": lambda path: figures.curves(spectra).savefig(path),
+            "spectrum_curves.png": lambda path: figures.curves(shown).savefig(path),
             "spectrum_test.png": lambda path: figures.against_test(self.tables()["runs"]).savefig(path),
         }
 
@@ -234,9 +249,10 @@ def regulariser(member: Member) -> str:
 
 
 def _twin(member: Member) -> str:
-    """All settings but the regulariser, the seed and what the run is for."""
+    """All settings but the regulariser, the seed and what the run is for, as this version reads them: a run that was
+    stored before a setting existed has its default."""
     skipped = ("regulariser", "train.seed", "purpose", "recipe")
-    kept = {key: value for key, value in member.settings.items() if not key.startswith(skipped)}
+    kept = {key: value for key, value in flatten(member.run.spec.whole()).items() if not key.startswith(skipped)}
     return repr(sorted(kept.items()))
 
 

@@ -30,9 +30,11 @@ def curves(spectra: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
 
 
 def against_test(table: Table) -> Figure:
-    """One point per run: ρ and densities against Recall@1; the mark tells the regulariser, the colour the method."""
+    """One point per run: ρ and densities against Recall@1; the mark tells the regulariser, the colour the method.
+    Untrained networks lie far away from all others: they are left out where there are others."""
     header, rows = table
     runs = [dict(zip(header, row, strict=True)) for row in rows]
+    runs = [run for run in runs if run["kind"] != "untrained"] or runs
     figure = Figure(figsize=(10, 7.6), dpi=100, layout="constrained")
     names = list(dict.fromkeys(run["method"].split(",")[0] for run in runs))
     kinds = list(dict.fromkeys(run["regulariser"] for run in runs))

@@ -15,7 +15,8 @@ from nearkin.registry import ANALYSES
 def analyse_command(
     what: Annotated[str, typer.Argument(help="Analyses, as in `nearkin list analyses`; several as A,B.")],
     names: Annotated[
-        list[str] | None, typer.Argument(help="A study (its name or file), a folder of runs, or runs: hashes, paths.")
+        list[str] | None, typer.Argument(help="A study (its name or file), a folder of runs, runs (hashes, paths), or "
+                                          "files of embeddings (.npz, .parquet).")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A further folder for results; they are kept with the runs.")
@@ -32,7 +33,7 @@ def analyse_command(
     as_json: Json = False,
 ) -> None:
     """Look into what runs have learned: tables, and numbers and figures as files."""
-    from nearkin.analysis.perform import perform, subjects
+    from nearkin.analysis.perform import perform, perform_on_files, subjects
 
     chosen = [ANALYSES[word.strip()] for word in what.split(",") if word.strip()]
     if not chosen:
@@ -43,11 +44,17 @@ def analyse_command(
     for analysis in chosen:
         if not names and analysis.needs_runs:
             raise NearkinError(f"analyse {analysis.name}: name a run, a study, or a folder of runs")
-    gathered = subjects(names, runs) if names else None
+    files = [Path(name) for name in names or [] if name.endswith((".npz", ".parquet"))]
+    if files and len(files) < len(names or []):
+        raise NearkinError(f"{files[0]} is a file of embeddings, {names[0] if names else ''} is none: one or the other")
+    gathered = subjects(names, runs) if names and not files else None
     told, written = {}, []
     for analysis in chosen:
         own = {name: value for name, value in given.items() if name in analysis.takes()}
-        done = perform(analysis, gathered, own, runs=runs, output=output)
+        if files:
+            done = perform_on_files(analysis, files, output)
+        else:
+            done = perform(analysis, gathered, own, runs=runs, output=output)
         told[analysis.name] = done.told
         written += done.files
         if not as_json:

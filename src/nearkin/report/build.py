@@ -7,7 +7,19 @@ from typing import Any
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
 from nearkin.progress import bar
-from nearkin.report import curves, failures, leaderboard, literature, overview, ranks, reproduce, single, sizes, spectra
+from nearkin.report import (
+    analyses,
+    curves,
+    failures,
+    leaderboard,
+    literature,
+    overview,
+    ranks,
+    reproduce,
+    single,
+    sizes,
+    spectra,
+)
 from nearkin.report.base import Section, Words
 from nearkin.report.material import Board, Material, Record, Scrubber, check_stored, keep, material
 from nearkin.report.page import Page
@@ -52,7 +64,7 @@ def build(
         ("pictures", lambda: _pictures(found, map)),
         ("gaps", lambda: failures.section(found, scrub)),
         ("literature", lambda: literature.section(found)),
-        ("analyses", lambda: reproduce.analyses_section(gathered)),
+        ("analyses", lambda: analyses.sections(gathered)),
         ("how to reproduce", lambda: reproduce.section(found, scrub)),
     ]
     sections = _done(steps, scrub)
@@ -79,7 +91,7 @@ def _single(gathered: Gathered, member: Member, metric: str, with_map: bool, com
         ("classes", lambda: single.class_section(record, metric)),
         ("pictures", lambda: _run_pictures(member, with_map)),
         ("use", lambda: single.use_section(record, gathered, twins)),
-        ("analyses", lambda: reproduce.analyses_section(gathered)),
+        ("analyses", lambda: analyses.sections(gathered)),
         ("gaps", lambda: failures.section(alone, scrub)),
         ("how to reproduce", lambda: reproduce.run_section(alone, scrub)),
     ]

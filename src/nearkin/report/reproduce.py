@@ -1,23 +1,19 @@
-"""How to get the same numbers: commands, the study's file, settings, hashes and versions; stored analyses."""
+"""How to get the same numbers: commands, the study's file, settings, hashes and versions."""
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
-from markupsafe import Markup
 
-from nearkin.comparison.gather import Gathered, Member
+from nearkin.comparison.gather import Gathered
 from nearkin.errors import NearkinError
-from nearkin.registry import ANALYSES
 from nearkin.report.base import Grid, Lines, Part, Section, Table
 from nearkin.report.material import Material, Scrubber
 from nearkin.runs.listing import describe
 
 NOT_SETTINGS = ("train.seed", "protocol.fold")
-LARGEST = 400_000  # bytes of a figure that a page takes in
 
 
 def section(material: Material, scrub: Scrubber) -> Section:
@@ -145,71 +141,3 @@ def _versions(gathered: Gathered) -> list[Part]:
     header = ["runs", *dict.fromkeys(key for each in counts for key, _ in each)]
     rows = [[n, *(dict(each).get(key) for key in header[1:])] for each, n in counts.most_common()]
     return [Grid("versions", "Versions and machines", Table("versions", header, rows), folded=len(rows) > 6)]
-
-
-class Picture(Part):
-    """A stored figure, inside the page.
-
-    Parameters:
-        png: the bytes of a PNG file.
-        alt: it in words.
-    """
-
-    def __init__(self, png: bytes, alt: str):
-        super().__init__("", "")
-        self.png, self.alt = png, alt
-
-    def html(self) -> Markup:
-        """<img> with the picture inside."""
-        content = base64.b64encode(self.png).decode()
-        return Markup(
-            '<figure><img class="stored" src="data:image/png;base64,{}" alt="{}"><figcaption>{}</figcaption></figure>'
-        ).format(content, self.alt, self.alt)
-
-
-def analyses(gathered: Gathered) -> list[Part]:
-    """What `nearkin analyse` has stored beside the runs: NAME.json of every registered analysis; of a single run also
-    the figures."""
-    rows: list[list[Any]] = []
-    pictures: list[Part] = []
-    for name in ANALYSES.names():
-        for member in {m.run.hash: m for m in gathered.tested}.values():
-            if not (member.run.path / f"{name}.json").is_file():
-                continue
-            label = ", ".join(member.labels.values()) or member.settings["loss.name"]
-            for what, value in _flat(member.run.read_json(f"{name}.json")).items():
-                rows.append([name, label, member.seed, member.run.hash, what, value])
-            pictures += _pictures(member, name) if len(gathered.members) == 1 else []
-    if not rows:
-        return []
-    table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], rows)
-    return [
-        Grid("analyses-grid", "Numbers", table, filters=["analysis"], search=len(rows) > 20, folded=len(rows) > 60),
-        *pictures,
-    ]
-
-
-def analyses_section(gathered: Gathered) -> Section | None:
-    """None where nothing was analysed."""
-    parts = analyses(gathered)
-    return (
-        Section("analyses", "Stored analyses", "What `nearkin analyse` found in these runs.", parts) if parts else None
-    )
-
-
-def _pictures(member: Member, name: str) -> list[Part]:
-    files = [file for file in sorted(member.run.path.glob(f"{name}*.png")) if file.stat().st_size <= LARGEST]
-    return [Picture(file.read_bytes(), file.stem.replace("_", " ")) for file in files]
-
-
-def _flat(told: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Plain values of a summary, nested ones by dotted names; long lists are left to the files."""
-    found: dict[str, Any] = {}
-    for key, value in told.items():
-        if isinstance(value, dict):
-            found |= _flat(value, f"{before}{key}.")
-        elif not isinstance(value, list) or len(value) <= 8:
-            found[before + key] = (
-                value if isinstance(value, int | float | str | None) else json.dumps(value, ensure_ascii=False)
-            )
-    return found
