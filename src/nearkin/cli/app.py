@@ -22,6 +22,7 @@ from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
 from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
+from nearkin.cli.tune import tune_command
 from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
@@ -56,6 +57,7 @@ app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)
 app.command("test")(test_command)
 app.command("study")(study_command)
+app.command("tune")(tune_command)
 app.command("compare")(compare_command)
 app.command("tournament")(tournament_command)
 app.command("published")(published_command)

@@ -16,6 +16,8 @@ from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
 
 if TYPE_CHECKING:
+    from nearkin.studies.cells import Study
+    from nearkin.studies.executors import Executor
     from nearkin.studies.runner import Job
 
 
@@ -29,33 +31,53 @@ def study_command(
     csv: Annotated[
         Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default RUNS/NAME.csv.")
     ] = None,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="With tune: the searches' database URL; see nearkin tune.")
+    ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
-    from nearkin.studies import executors, grid, pace, runner, summary
+    from nearkin.studies import executors, grid, runner
 
     study = grid.read_study(file, parse_words(words or []))
     target = csv or runs / f"{study.name}.csv"
     check_ending(target)
     check_writable(target)
     store = Store(runs)
-    if not dry_run:
-        executors.warm_up()
+    if dry_run:
+        jobs = runner.jobs_of(study, store)
+        if part is not None:
+            runner.take_part(jobs, part)
+        plan(jobs, store, workers)
+        if study.tune is not None:
+            plan_search(study)
+        return
+    executors.warm_up()
+    with resumable(), executors.LocalProcesses(workers) as executor:
+        if study.tune is not None:
+            if part is not None:
+                raise NearkinError(f"--part {part}: a study with tune searches first: nearkin tune {file}, then study")
+            from nearkin.cli.tune import tuned_study
+
+            study = tuned_study(study, store, executor, storage)
+        carry_out(study, store, executor, target, part)
+
+
+def carry_out(study: "Study", store: Store, executor: "Executor", target: Path | None = None, part: str | None = None
+              ) -> None:  # fmt: skip
+    """Run what is not stored of a study, print its table and write it; exit code 1 when runs have failed."""
+    from nearkin.studies import pace, runner, summary
+
+    runs = store.root
     jobs = runner.jobs_of(study, store)
     reasons = {job.error for job in jobs}
     if len(reasons) == 1 and (only := reasons.pop()) is not None:   # nothing can begin: one line says it all
         raise NearkinError(only)
     if part is not None:
         runner.take_part(jobs, part)
-    if dry_run:
-        plan(jobs, store, workers)
-        return
     runner.write_study(study, jobs, store)
     told: set[str] = set()
-    progress = pace.Pace(workers)
-    with (
-        resumable(), executors.LocalProcesses(workers) as executor,
-        Live(console=tables.err, refresh_per_second=4, transient=True) as live,
-    ):  # fmt: skip
+    progress = pace.Pace(executor.workers)
+    with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
         for _ in runner.run_jobs(jobs, executor):
             if tables.err.is_terminal:
                 live.update(tables.jobs_table(jobs, progress))
@@ -67,8 +89,12 @@ def study_command(
                     tables.err.print(f"{job.state}: {name}", highlight=False)
     runner.write_study(study, jobs, store)                          # with what has failed, and why
     rows = summary.rows_of(study, jobs, store.root / "studies" / study.name / "joined")
-    files = summary.write_summary(study, rows, jobs, target)
+    files = summary.write_summary(study, rows, jobs, target or runs / f"{study.name}.csv")
     tables.out.print(tables.study_table(study, rows))
+    if study.tune is not None:
+        from nearkin.cli.tune import say_gains
+
+        say_gains(study, store)
     tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"verdicts: nearkin compare {study.name}{where}", highlight=False, soft_wrap=True)
@@ -79,6 +105,14 @@ def study_command(
         tables.out.print(said, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+def plan_search(study: "Study") -> None:
+    """Print what would be searched."""
+    from nearkin.tuning.pages import plan_sheet
+    from nearkin.tuning.plan import searches_of
+
+    tables.sheet(plan_sheet(searches_of(study)))
 
 
 def name_of(job: "Job") -> str:

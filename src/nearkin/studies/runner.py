@@ -116,7 +116,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     path = store.root / "studies" / study.name / "study.json"
     cells = [
         {"labels": job.cell.labels, "seed": job.cell.seed, "fold": job.cell.fold, "run": job.run.hash,
-         "baseline": job.cell.baseline, "error": job.error}
+         "baseline": job.cell.baseline, "trials": job.cell.trials, "error": job.error}
         for job in jobs
     ]  # fmt: skip
     told = {
