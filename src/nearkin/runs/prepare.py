@@ -137,13 +137,24 @@ def check_network(spec: RunSpec) -> None:
     if (spec.model.dim or 0) > MOST_DIMENSIONS:
         raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
     if spec.train.epochs and spec.method is None:
-        with torch.random.fork_rng(devices=[]):                     # a small one, to see what goes together
-            objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
-        if spec.memory.size:
-            objective.check_memory()
-        groups = {"backbone", "head", *(group["name"] for group in objective.parameter_groups())}
-        if unknown := sorted(set(spec.train.groups) - groups):
-            raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
+        check_objective(spec)
+
+
+def check_objective(spec: RunSpec) -> None:
+    """Loss, miner and regulariser that do not go together or refuse a hyper-parameter, a memory beside them, and
+    settings of a parameter group that is not there."""
+    with torch.random.fork_rng(devices=[]):                         # a small one, to see what goes together
+        objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
+    if spec.memory.size:
+        objective.check_memory()
+    check_groups(spec, objective)
+
+
+def check_groups(spec: RunSpec, method: Method) -> None:
+    """Settings of a parameter group that neither the network nor the method has are refused."""
+    groups = {"backbone", "head", *(group["name"] for group in method.parameter_groups())}
+    if unknown := sorted(set(spec.train.groups) - groups):
+        raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
 
 
 @lru_cache(maxsize=16)
