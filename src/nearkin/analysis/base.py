@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet
+from nearkin.comparison.pages import Sheet, sentence
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
@@ -135,6 +135,6 @@ def markdown(sheets: Mapping[str, Sheet]) -> str:
         rule = ["---"] * (len(sheet.header) - sheet.numbers) + ["---:"] * sheet.numbers
         lines = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
                  for line in (sheet.header, rule, *sheet.rows)]  # fmt: skip
-        notes = [f"{note[:1].upper()}{note[1:]}." for note in sheet.notes]
+        notes = [sentence(note) for note in sheet.notes]
         parts.append("\n\n".join([*([f"**{sheet.title}**"] if sheet.title else []), "\n".join(lines), *notes]))
     return "\n\n".join(parts) + "\n"

@@ -283,12 +283,14 @@ def _common_stages(members: list[tuple[tuple[str, str], Member]], notes: list[st
             f"run {first.run.hash} sees images of {a} pixels, run {second.run.hash} of {b}: the stages of their "
             "networks are not compared"
         )
-    cuts = {str(m.settings["model.cut"]) for _, m in members} - {"none"}
-    if cuts:
-        notes.append(f"stages up to the cut ({', '.join(sorted(cuts))}) are frozen, the same in every run: they are 1")
     from nearkin.runs.embed import rebuild
 
-    return tuple(rebuild(members[0][1].run.spec).backbone.stages)
+    stages = list(rebuild(members[0][1].run.spec).backbone.stages)
+    cuts = {str(m.settings["model.cut"]) for _, m in members}
+    frozen = min(0 if cut == "none" else len(stages) if cut == "all" else 1 + stages.index(cut) for cut in cuts)
+    if frozen:
+        notes.append(f"stages up to {stages[frozen - 1]} are left out: they are frozen, the same in every run")
+    return tuple(stages[frozen:])
 
 
 def _plain(value: float | None) -> float | None:

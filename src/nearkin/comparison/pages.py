@@ -26,6 +26,12 @@ class Sheet:
     notes: list[str] = field(default_factory=list)
 
 
+def sentence(note: str) -> str:
+    """A note as a sentence of its own: a capital letter, unless it begins with a symbol, and a full stop."""
+    first = note.partition(" ")[0]
+    return (f"{note[:1].upper()}{note[1:]}" if len(first) > 1 and first.isascii() else note) + "."
+
+
 def sheets(comparison: Comparison) -> dict[str, Sheet]:
     """All tables of a comparison, by name: leaderboard, differences, pairs and, where there is one, tournament."""
     found = {"leaderboard": leaderboard(comparison)}

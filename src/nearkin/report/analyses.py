@@ -11,7 +11,7 @@ from markupsafe import Markup
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet
+from nearkin.comparison.pages import Sheet, sentence
 from nearkin.registry import ANALYSES
 from nearkin.report.base import Column, Grid, Part, Section, Table, rounded, slug
 
@@ -91,7 +91,7 @@ def _grid(id: str, name: str, sheet: Sheet) -> Grid:
     rows = [[_value(cell) for cell in row] for row in sheet.rows]
     columns = [rounded(word, _decimals([row[i] for row in sheet.rows])) if all(_is_number(row[i]) for row in rows)
                else Column(word) for i, word in enumerate(header)]  # fmt: skip
-    notes = [f"{note[:1].upper()}{note[1:]}." for note in sheet.notes]
+    notes = [sentence(note) for note in sheet.notes]
     return Grid(id, sheet.title or name, Table(id, header, rows), columns, notes=notes, folded=len(rows) > LONG)
 
 
