@@ -64,8 +64,8 @@ def analyse_command(
         print(json.dumps(told if len(chosen) > 1 else told[chosen[0].name]))
         return
     for folder in dict.fromkeys(path.parent for path in written):
-        files = ", ".join(path.name for path in written if path.parent == folder)
-        tables.out.print(f"stored: {files} in {folder}", highlight=False, markup=False, soft_wrap=True)
+        inside = ", ".join(path.name for path in written if path.parent == folder)
+        tables.out.print(f"stored: {inside} in {folder}", highlight=False, markup=False, soft_wrap=True)
 
 
 def options(images: int | None, every: bool, seed: int | None, pair: str | None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def tune_command(
     runs: Runs = Path("runs"),
     figure: Annotated[Path | None, typer.Option("--figure", help="With show: history and importance as PNG.")] = None,
 ) -> None:
-    """Search the settings of every row on validation classes; then train fresh seeds with the best, and test them once."""
+    """Search the settings of every row on validation classes; train fresh seeds with the best, test them once."""
     from nearkin.cli.study import carry_out
     from nearkin.studies.executors import LocalProcesses
 
@@ -42,13 +42,16 @@ def tune_command(
         return
     study, store = _read(file, words or [], trials), Store(runs)
     with resumable(), LocalProcesses(workers) as executor:
-        carry_out(tuned_study(study, store, executor, storage, alone=True), store, executor, runs / f"{study.name}-tuned.csv")
+        found = tuned_study(study, store, executor, storage, alone=True)
+        carry_out(found, store, executor, runs / f"{study.name}-tuned.csv")
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"all trials: nearkin tune show {file}{where}", highlight=False, soft_wrap=True)
     tables.out.print(f"beside the default settings: nearkin study {file}{where}", highlight=False, soft_wrap=True)
 
 
-def tuned_study(study: "Study", store: Store, executor: "Executor", storage: str | None, *, alone: bool = False) -> "Study":
+def tuned_study(
+    study: "Study", store: Store, executor: "Executor", storage: str | None, *, alone: bool = False
+) -> "Study":
     """Search, say what was found, and give the study with its tuned rows; `alone`: without the default rows."""
     from nearkin.tuning import tuned
     from nearkin.tuning.pages import found_sheet
@@ -84,10 +87,14 @@ def _read(file: str, words: Sequence[str], trials: int | None) -> "Study":
 
 def search_rows(study: "Study", store: Store, executor: "Executor", storage: str | None = None) -> "Searching":
     """Carry out the searches of a study's rows, with a table of what is best so far."""
+    from nearkin.runs.prepare import prepare
     from nearkin.tuning.plan import searches_of
     from nearkin.tuning.search import searching
 
-    found = searching(searches_of(study), store, storage)
+    searches = searches_of(study)
+    for search in searches:
+        prepare(search.specs[0])                                    # what cannot begin is said before trials are spent
+    found = searching(searches, store, storage)
     told = {ledger.name: -1 for ledger in found.ledgers}
     with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
         for _ in found.run(executor):

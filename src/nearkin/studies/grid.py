@@ -50,8 +50,8 @@ SETTINGS = "settings"                           # the axis default, tuned
 
 
 def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping[str, Any] | None = None) -> Study:
-    """`words` are laid over the base, as `root=DIR` on the command line, `tune` over the file's own. Everything that can
-    be wrong with the file is said before anything runs."""
+    """`words` are laid over the base, as `root=DIR` on the command line, `tune` over the file's own. Everything that
+    can be wrong with the file is said before anything runs."""
     content = _real(read_yaml(path), canonical(words or {}), path)
     for key in content:
         if key not in KEYS:

@@ -1,8 +1,9 @@
 """The trials of a search in Optuna's storage: several processes share it, and none is lost or done twice.
 
-A process claims a trial under the search's lock and holds the trial's own lock until it is over. The system frees a lock
-when its process dies, however it dies: a trial that is under way and that nobody holds is claimed by the next process,
-which goes on from the checkpoints of its runs. Processes that share a storage therefore share the folder of runs.
+A process claims a trial under the search's lock and holds the trial's own lock until it is over. The system frees a
+lock when its process dies, however it dies: a trial that is under way and that nobody holds is claimed by the next
+process, which goes on from the checkpoints of its runs. Processes that share a storage therefore share the folder of
+runs.
 """
 
 import json
@@ -18,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from nearkin.errors import NearkinError
 from nearkin.tuning.plan import Search
-from nearkin.tuning.propose import Tried, distributions, planned, propose
+from nearkin.tuning.propose import Tried, begins_with_own, decoded, distributions, encoded, planned, propose
 
 RUNNING, COMPLETE, PRUNED, FAILED = "running", "complete", "stopped early", "failed"
 
@@ -55,6 +56,11 @@ class Claim:
     values: Mapping[str, Any]
     rung: int
     lock: FileLock = field(repr=False)
+
+    @property
+    def values_key(self) -> str:
+        """Its values as one word."""
+        return repr(sorted(self.values.items()))
 
 
 def optuna_module() -> Any:
@@ -119,8 +125,8 @@ class Ledger:
         for key in told:
             if known.get(key) != told[key]:
                 raise NearkinError(
-                    f"search {self.name!r} was begun with {_difference(key, known.get(key), told[key])}; give the study "
-                    "another name, or remove the old search (its file is tune.db in the study's folder)"
+                    f"search {self.name!r} was begun with {_difference(key, known.get(key), told[key])}; give the "
+                    "study another name, or remove the old search (its file is tune.db in the study's folder)"
                 )
 
     @contextmanager
@@ -136,7 +142,8 @@ class Ledger:
         for each in self.study.get_trials(deepcopy=False):
             sign = -1 if self.lower else 1
             scores = tuple(sign * each.intermediate_values[i] for i in sorted(each.intermediate_values))
-            values = each.user_attrs.get("values") or each.params
+            values = each.user_attrs.get("values") or {
+                key: decoded(space, each.params[key]) for key, space in self.search.space.items() if key in each.params}
             found.append(Trial(each.number, values, scores, words.get(each.state.name, RUNNING),
                                each.user_attrs.get("error", "")))  # fmt: skip
         return found
@@ -162,8 +169,8 @@ class Ledger:
             return self._new(trials)
 
     def stage(self, trials: list[Trial]) -> tuple[int, set[int]]:
-        """The rung that trials are being brought to, and which of them go there. All trials have reached one rung before
-        the best of them, one of `keep`, go on to the next."""
+        """The rung that trials are being brought to, and which of them go there. All trials have reached one rung
+        before the best of them, one of `keep`, go on to the next."""
         alive = {t.number: t for t in trials if t.state != FAILED}
         if len(trials) < planned(self.search):
             return 0, set(alive)
@@ -172,7 +179,7 @@ class Ledger:
             if any(len(alive[n].scores) <= rung for n in chosen):
                 return rung, chosen
             count = max(1, len(trials) // self.search.keep ** (rung + 1))
-            order = sorted(chosen, key=lambda n: (-self._score(alive[n].scores[rung]), n))  # noqa: B023
+            order = sorted(chosen, key=lambda n: (-self._score(alive[n].scores[rung]), n))
             chosen = set(order[:count])
         return len(self.search.rungs), set()
 
@@ -187,7 +194,7 @@ class Ledger:
             tried = [Tried(t.number, t.values, None if t.score is None else self._score(t.score), t.state != RUNNING)
                      for t in trials]  # fmt: skip
             if search.sampler == "tpe":
-                values = search.start if _own(search) else None
+                values = search.start if begins_with_own(search) else None
             else:
                 values = propose(search, tried)
                 if values is None:                                  # it depends on trials that are under way
@@ -195,7 +202,8 @@ class Ledger:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")                         # of values between the steps of a space
             if values is not None:
-                self.study.enqueue_trial(dict(values), user_attrs={"values": dict(values)})
+                codes = {key: encoded(space, values[key]) for key, space in search.space.items()}
+                self.study.enqueue_trial(codes, user_attrs={"values": dict(values)})
             startup = max(2, search.trials // 4)
             seed = int.from_bytes(_digest(f"{search.seed} {number}"), "little") % 2**31
             self.study.sampler = optuna.samplers.TPESampler(
@@ -203,7 +211,7 @@ class Ledger:
             )
             trial = self.study.ask(distributions(search))
         if values is None:
-            values = {key: trial.params[key] for key in search.space}
+            values = {key: decoded(space, trial.params[key]) for key, space in search.space.items()}
             trial.set_user_attr("values", values)
         lock = self._lock(trial.number)
         assert lock is not None
@@ -251,12 +259,6 @@ class Ledger:
 
     def _state(self, name: str) -> Any:
         return optuna_module().trial.TrialState[name]
-
-
-def _own(search: Search) -> bool:
-    from nearkin.tuning.propose import begins_with_own
-
-    return begins_with_own(search)
 
 
 def _difference(key: str, before: Any, now: Any) -> str:

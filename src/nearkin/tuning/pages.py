@@ -20,12 +20,12 @@ FEWEST = 8                                      # trials from which the importan
 
 def plan_sheet(searches: Sequence[Search]) -> Sheet:
     """What would be searched."""
-    rows = [[search.name if i == 0 else "", key, str(space), space.source, "–" if own is None else shown(own)]
-            for search in searches
-            for i, ((key, space), own) in enumerate(zip(search.space.items(), search.start.values(), strict=True))]  # fmt: skip
+    rows = [[search.name, key, str(space), space.source, shown(search.start[key])]
+            for search in searches for key, space in search.space.items()]  # fmt: skip
     first = searches[0]
-    notes = [f"{planned(first)} trials for every row by {first.sampler}, {len(first.specs)} run(s) each, "
-             f"{first.rungs[-1]} epochs" + (f", halving at {', '.join(map(str, first.rungs[:-1]))}" if first.keep > 1 else "")]
+    halving = f", halving at {', '.join(map(str, first.rungs[:-1]))}" if first.keep > 1 else ""
+    notes = [f"{planned(first)} trials for every row by {first.sampler}; runs of a trial: {len(first.specs)}; "
+             f"epochs: {first.rungs[-1]}{halving}"]  # fmt: skip
     return Sheet(f"search {first.study}", ["row", "setting", "space", "source", "own value"], rows, 1, notes)
 
 
@@ -43,10 +43,9 @@ def found_sheet(ledgers: Sequence[Ledger]) -> Sheet:
         values = "–" if best is None else ", ".join(f"{key}={shown(value)}" for key, value in best.values.items())
         rows.append([search.name, count, values, amount(search.select, own),
                      amount(search.select, None if best is None else best.score)])  # fmt: skip
-        if search.sampler != "grid" and not begins_with_own(search):
-            outside = [f"{k}={shown(v)}" for k, v in search.start.items() if v is not None and not search.space[k].contains(v)]
-            why = f"{', '.join(outside)} lies outside its space" if outside else "some are left open"
-            notes.append(f"{search.name}: its own settings were not tried: {why}")
+        outside = [f"{k}={shown(v)}" for k, v in search.start.items() if not search.space[k].contains(v)]
+        if outside:
+            notes.append(f"{search.name}: its own {', '.join(outside)} lies outside the space that is searched")
         if search.keep > 1:
             trained, whole = epochs_saved(ledger)
             saved = f"{100 * (1 - trained / whole):.0f} %" if whole else "0 %"
@@ -87,11 +86,12 @@ def importance(ledger: Ledger) -> dict[str, float]:
 
 def importance_sheet(ledgers: Sequence[Ledger]) -> Sheet | None:
     """Of every row; None where nothing can be said."""
-    rows = [[ledger.search.name, key, f"{share:.2f}"] for ledger in ledgers for key, share in importance(ledger).items()]
+    rows = [[ledger.search.name, key, f"{share:.2f}"]
+            for ledger in ledgers for key, share in importance(ledger).items()]  # fmt: skip
     if not rows:
         return None
-    notes = ["the share of a setting in the variance of the validation result over its space, from a random forest on the "
-             "trials (fANOVA); with few trials it is rough"]  # fmt: skip
+    notes = ["the share of a setting in the variance of the validation result over its space, from a random forest on "
+             "the trials (fANOVA); with few trials it is rough"]  # fmt: skip
     return Sheet("importance of settings", ["row", "setting", "share"], rows, 1, notes)
 
 

@@ -11,12 +11,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from nearkin.config.parse import flatten
-from nearkin.config.search import check_space, given_spaces, search_space
+from nearkin.config.search import given_spaces, search_space
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
+from nearkin.runs.spaces import check_spaces, value_now
 from nearkin.spaces import Space
 from nearkin.studies.cells import Study
 
@@ -62,11 +64,10 @@ class Search:
         """The validation metric that decides."""
         return self.specs[0].train.select
 
-    @property
+    @cached_property
     def start(self) -> dict[str, Any]:
-        """The row's own value of every key of the space; None where it is left open."""
-        own = flatten(self.specs[0].whole())
-        return {key: own.get(key) for key in self.space}
+        """The row's own value of every key of the space."""
+        return {key: value_now(self.specs[0], key) for key in self.space}
 
     def specs_with(self, values: Mapping[str, Any]) -> list[RunSpec]:
         """The specs of a trial, one for each fold."""
@@ -109,10 +110,13 @@ def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
     if type(told["seed"]) is not int:
         raise NearkinError(f"tune.seed={told['seed']!r} of study {where}: a whole number")
     if told["sampler"] not in SAMPLERS:
-        raise NearkinError(f"tune.sampler={told['sampler']!r} of study {where}: {choices(str(told['sampler']), SAMPLERS)}")
+        known = choices(str(told["sampler"]), SAMPLERS)
+        raise NearkinError(f"tune.sampler={told['sampler']!r} of study {where}: {known}")
     if told["halving"] is not None:
         if type(told["halving"]) is not int or told["halving"] < 2:
-            raise NearkinError(f"tune.halving={told['halving']!r} of study {where}: of how many trials one goes on, 2 or more")
+            raise NearkinError(
+                f"tune.halving={told['halving']!r} of study {where}: of how many trials one goes on; 2 or more"
+            )
         if told["sampler"] not in ("random", "grid"):
             if "sampler" in tune:
                 raise NearkinError(
@@ -121,7 +125,8 @@ def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
                 )
             told["sampler"] = "random"
     if not isinstance(told["search"], Mapping):
-        raise NearkinError(f"tune.search={told['search']!r} of study {where}: key -> space, as {{train.lr: [0.001, 0.01]}}")
+        given = told["search"]
+        raise NearkinError(f"tune.search={given!r} of study {where}: key -> space, as {{train.lr: [0.001, 0.01]}}")
     return told
 
 
@@ -132,12 +137,12 @@ def _search(study: str, labels: tuple[str, ...], specs: tuple[RunSpec, ...], tol
     space = search_space(spec) | given
     row = ", ".join(labels) or study
     if not space:
-        raise NearkinError(f"row {row} of study {study} has nothing to search: its loss declares no space; give tune.search")
-    for key, each in space.items():
-        check_space(spec, key, each)
+        raise NearkinError(f"row {row} of study {study}: its parts declare no search space; give tune.search")
+    check_spaces(spec, space)
     epochs = spec.train.epochs or 0
     rungs = [epochs]
-    while told["halving"] and rungs[0] // told["halving"] >= 1:
-        rungs.insert(0, rungs[0] // told["halving"])
+    every = spec.train.eval_every                                   # a rung needs a validation result
+    while told["halving"] and (first := rungs[0] // told["halving"] // every * every) >= 1:
+        rungs.insert(0, first)
     return Search(study, labels, specs, space, told["trials"], told["sampler"], tuple(rungs), told["halving"] or 1,
                   told["seed"])  # fmt: skip

@@ -1,13 +1,13 @@
-"""Which values a trial tries next. Every proposal is a function of the search and of the trials before it: a search that
-is killed and begun again goes on as if nothing had happened.
+"""Which values a trial tries next. Every proposal is a function of the search and of the trials before it: a search
+that is killed and begun again goes on as if nothing had happened.
 
     tpe           Bergstra et al. 2011, by Optuna; the first quarter at random
     random        independent draws
     grid          all combinations of as many values of each key as the trials allow
     coordinate    one key after the other, the others at the best values so far (Psomas 2020, section 5.2)
 
-The first trial has the row's own values, so that a search never ends below them on validation; a grid has none of its
-own, and neither has a row whose own values lie outside its space.
+The first trial has the row's own values, inside its space or not, so that a search never ends below them on validation.
+A grid is what it is and has no such trial.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.errors import NearkinError
-from nearkin.spaces import Choice, Log, Space, Uniform, Whole
+from nearkin.spaces import Log, Space, Uniform, Whole
 from nearkin.tuning.plan import Search
 
 
@@ -39,9 +39,7 @@ def planned(search: Search) -> int:
 
 def begins_with_own(search: Search) -> bool:
     """Does the first trial have the row's own values?"""
-    return search.sampler != "grid" and all(
-        value is not None and search.space[key].contains(value) for key, value in search.start.items()
-    )
+    return search.sampler != "grid" and None not in search.start.values()
 
 
 def propose(search: Search, tried: Sequence[Tried]) -> dict[str, Any] | None:
@@ -103,7 +101,7 @@ def coordinate(search: Search, tried: Sequence[Tried]) -> dict[str, Any] | None:
         if known:
             best[key] = max(known, key=lambda t: (t.score, -t.number)).values[key]
         place += len(values)
-    random = np.random.default_rng((search.seed, len(tried)))       # spaces with fewer values than their share: at random
+    random = np.random.default_rng((search.seed, len(tried)))       # a space had fewer values than its share
     return {key: drawn(space, random) for key, space in search.space.items()}
 
 
@@ -113,25 +111,52 @@ def drawn(space: Space, random: np.random.Generator) -> Any:
     if points is not None and not (isinstance(space, Whole) and space.log):
         return points[int(random.integers(len(points)))]
     if isinstance(space, Uniform):
-        return float(random.uniform(space.low, space.high))
+        return rounded(space, float(random.uniform(space.low, space.high)))
     assert isinstance(space, Log | Whole)
     value = float(np.exp(random.uniform(np.log(space.low), np.log(space.high))))
-    return round(value) if isinstance(space, Whole) else min(max(value, space.low), space.high)
+    return round(value) if isinstance(space, Whole) else rounded(space, value)
+
+
+def rounded(space: Space, value: float) -> float:
+    """Four digits are enough to find a value and short enough to write down; none leaves the space."""
+    low, high = space.ends()
+    return min(max(float(f"{value:.4g}"), low), high)
 
 
 def distributions(search: Search) -> dict[str, Any]:
-    """The space as Optuna has it."""
+    """The space as Optuna has it. Of a space that can be counted it sees places, not values: its own sums of floats
+    would give one value two names."""
     from optuna import distributions as optuna
 
     found: dict[str, Any] = {}
     for key, space in search.space.items():
-        if isinstance(space, Uniform):
-            found[key] = optuna.FloatDistribution(space.low, space.high, step=space.step)
-        elif isinstance(space, Log):
-            found[key] = optuna.FloatDistribution(space.low, space.high, log=True)
-        elif isinstance(space, Whole):
-            found[key] = optuna.IntDistribution(space.low, space.high, log=space.log, step=space.step)
+        points = space.points()
+        if isinstance(space, Whole) and space.log:
+            found[key] = optuna.IntDistribution(space.low, space.high, log=True)
+        elif points is not None and all(isinstance(p, int | float) and not isinstance(p, bool) for p in points):
+            found[key] = optuna.IntDistribution(0, len(points) - 1)
+        elif points is not None:                                    # words have no order
+            found[key] = optuna.CategoricalDistribution(list(range(len(points))))
         else:
-            assert isinstance(space, Choice)
-            found[key] = optuna.CategoricalDistribution(list(space.options))
+            assert isinstance(space, Log | Uniform)
+            found[key] = optuna.FloatDistribution(space.low, space.high, log=isinstance(space, Log))
     return found
+
+
+def encoded(space: Space, value: Any) -> Any:
+    """A value as Optuna has it; of one that lies outside, the nearest."""
+    points = space.points()
+    if points is None or (isinstance(space, Whole) and space.log):
+        low, high = space.ends()
+        return min(max(value, low), high)
+    if value in points or not isinstance(value, int | float):
+        return points.index(value) if value in points else 0
+    return min(range(len(points)), key=lambda i: abs(points[i] - value))
+
+
+def decoded(space: Space, code: Any) -> Any:
+    """Back from what Optuna has."""
+    points = space.points()
+    if isinstance(space, Whole) and space.log:
+        return code
+    return rounded(space, code) if points is None else points[code]

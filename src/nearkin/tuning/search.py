@@ -16,6 +16,7 @@ from nearkin.tuning.plan import Search
 from nearkin.tuning.propose import planned
 
 POLL = 0.2
+AGAIN = 2                                       # times that a trial is carried on with after its worker has died
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Searching:
     began: float = field(default_factory=time.monotonic)
     ended_here: int = 0                                             # trials, since it began
     known: dict[str, Data] = field(default_factory=dict)            # data that were read
+    again: dict[str, int] = field(default_factory=dict)             # trials whose worker died, and how often
 
     def run(self, executor: Executor) -> Iterable["Searching"]:
         """Carry out all trials that are left; yields after every look at what is under way."""
@@ -99,7 +101,8 @@ class Searching:
             for spec, each in zip(specs, prepared, strict=True):
                 run = self.store.run(each.hash)
                 last = until == ledger.search.rungs[-1]
-                self.pieces.append(Piece(claim, ledger, run, Task(spec.whole(), run.path, until=None if last else until)))
+                task = Task(spec.whole(), run.path, until=None if last else until)
+                self.pieces.append(Piece(claim, ledger, run, task))
             return True
         return False
 
@@ -114,6 +117,11 @@ class Searching:
                 continue
             ledger = own[0].ledger
             errors = [piece.error for piece in own if piece.error]
+            if any(died(error) for error in errors) and self.again.get(claim.values_key, 0) < AGAIN:
+                self.again[claim.values_key] = self.again.get(claim.values_key, 0) + 1
+                claim.lock.release()                                # nothing was wrong with its settings: once more
+                self.pieces = [piece for piece in self.pieces if piece.claim is not claim]
+                continue
             scores = [score_at(p.run, ledger.search.select, ledger.search.rungs[claim.rung], ledger.lower) for p in own]
             if errors or None in scores:
                 ledger.fail(claim, errors[0] if errors else "its runs have no validation result")
@@ -129,6 +137,11 @@ class Searching:
         ended = sum(t.state != RUNNING for each in trials for t in each)
         all_of_it = sum(planned(ledger.search) for ledger in self.ledgers)
         return (all_of_it - ended) * elapsed / done if done else None
+
+
+def died(error: str) -> bool:
+    """Did a worker die, as by the system's want of memory? Then its run said nothing."""
+    return error.startswith("the worker ended with exit code")
 
 
 def searching(searches: list[Search], store: Store, storage: str | None = None) -> Searching:
@@ -155,8 +168,8 @@ def score_at(run: Run, select: str, epoch: int, lower: bool = False) -> float | 
     """The best validation result of a run up to an epoch; None where it has none."""
     if run.final and run.read_json("final.json")["epochs_trained"] <= epoch:
         return run.read_json("final.json")["validation"].get(select)
-    found = [line["validation"][select] for line in read_log(Path(run.path) / "log.jsonl")
-             if "epoch_end" in line and line["epoch_end"] <= epoch and select in line.get("validation", {})]  # fmt: skip
+    lines = [line for line in read_log(Path(run.path) / "log.jsonl") if line.get("epoch_end", epoch + 1) <= epoch]
+    found = [line["validation"][select] for line in lines if select in line.get("validation", {})]
     return None if not found else min(found) if lower else max(found)
 
 

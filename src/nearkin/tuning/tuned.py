@@ -69,15 +69,16 @@ def gains_of(gathered: Gathered, metrics: Sequence[str]) -> list[Gain]:
     found: list[Gain] = []
     for metric in metrics:
         own_metric = []
-        for labels, both in rows.items():
-            means = {kind: {seed: _mean(folds, metric) for seed, folds in seeds.items()} for kind, seeds in both.items()}
-            seeds = [s for s, value in means["tuned"].items() if value is not None and means["default"].get(s) is not None]
+        for row, both in rows.items():
+            means = {kind: {seed: value for seed, folds in seeds.items() if (value := _mean(folds, metric)) is not None}
+                     for kind, seeds in both.items()}  # fmt: skip
+            seeds = [seed for seed in means["tuned"] if seed in means["default"]]
             if seeds:
-                a, b = ([float(means[kind][seed] or 0) for seed in seeds] for kind in ("tuned", "default"))
-                name = ", ".join(labels) or gathered.name
+                a, b = ([means[kind][seed] for seed in seeds] for kind in ("tuned", "default"))
+                name = ", ".join(row) or gathered.name
                 own_metric.append(Gain(name, metric, sum(b) / len(b), sum(a) / len(a), paired(a, b)))
         known = [gain for gain in own_metric if gain.difference.p is not None]
-        for gain, p in zip(known, holm([g.difference.p for g in known]), strict=True):      # type: ignore[misc]
+        for gain, p in zip(known, holm([g.difference.p or 0.0 for g in known]), strict=True):
             own_metric[own_metric.index(gain)] = replace(gain, p_holm=float(p))
         found += own_metric
     return found
