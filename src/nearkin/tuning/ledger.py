@@ -153,16 +153,14 @@ class Ledger:
         with self.locked():
             trials = self.trials()
             rung, chosen = self.stage(trials)
-            for trial in trials:
-                if trial.state != RUNNING:
-                    continue
-                if len(trial.scores) > rung:                        # it waits for others
-                    continue
+            under_way = [trial for trial in trials if trial.state == RUNNING]
+            for trial in under_way:
                 if rung > 0 and trial.number not in chosen:
                     self.study.tell(trial.number, state=self._state("PRUNED"))
+            for trial in under_way:
+                if trial.number not in chosen or len(trial.scores) > rung:      # stopped early, or it waits for others
                     continue
-                lock = self._lock(trial.number)
-                if lock is not None:
+                if (lock := self._lock(trial.number)) is not None:
                     return Claim(trial.number, trial.values, rung, lock)
             if len(trials) >= planned(self.search):
                 return None

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nearkin.config.parse import flatten
 from nearkin.config.search import given_spaces, search_space
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
@@ -130,10 +129,18 @@ def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
     return told
 
 
+def _has(spec: RunSpec, key: str) -> bool:
+    """Is there such a setting? Another row's loss may have it."""
+    try:
+        value_now(spec, key)
+    except NearkinError:
+        return False
+    return True
+
+
 def _search(study: str, labels: tuple[str, ...], specs: tuple[RunSpec, ...], told: Mapping[str, Any]) -> Search:
     spec = specs[0]
-    known = flatten(spec.whole()).keys() | {"train.groups.loss.lr", "train.groups.head.lr", "train.groups.backbone.lr"}
-    given = {key: space for key, space in given_spaces(spec, told["search"]).items() if key in known}
+    given = {key: space for key, space in given_spaces(spec, told["search"]).items() if _has(spec, key)}
     space = search_space(spec) | given
     row = ", ".join(labels) or study
     if not space:
