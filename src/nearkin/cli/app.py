@@ -9,6 +9,7 @@ import typer
 import nearkin
 from nearkin.cli.analyse import analyse_command
 from nearkin.cli.cache import cache_app
+from nearkin.cli.choose import choose_command
 from nearkin.cli.compare import compare_command, tournament_command
 from nearkin.cli.data import data_app
 from nearkin.cli.demo import demo_command
@@ -58,6 +59,7 @@ app.command("evaluate")(evaluate_command)
 app.command("test")(test_command)
 app.command("study")(study_command)
 app.command("tune")(tune_command)
+app.command("choose")(choose_command)
 app.command("compare")(compare_command)
 app.command("tournament")(tournament_command)
 app.command("published")(published_command)
