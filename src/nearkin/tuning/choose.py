@@ -79,6 +79,7 @@ class Choice:
         self.before = float(self.state["used"])
         self.candidates: dict[str, Candidate] = {}
         self.plan = Plan(**self.state["plan"]) if "plan" in self.state else Plan(0, 0, 0, 0, False)
+        self.unfinished: list[str] = []                             # finalists that the time did not suffice for
         self.untrained: Run | None = None
         self.tested: dict[str, float] = {}                          # test metrics of the winner
 
@@ -177,6 +178,8 @@ class Choice:
             for candidate, _, run in pieces:
                 if run.final:
                     candidate.runs[seed] = run
+                elif seed == 0:
+                    self.unfinished.append(candidate.name)
 
     def _pieces(self, candidates: Sequence[Candidate], purpose: str, seed: int) -> list[tuple[Candidate, RunSpec, Run]]:
         """Candidates with their spec and run; without those whose settings do not go together."""

@@ -4,6 +4,7 @@
     finals       the best three of them, from the start, for 8 units; once per seed
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -75,35 +76,43 @@ def plan(seconds: float, workers: int, costs: Costs, *, methods: int, per_pass: 
         methods: how many there are.
         per_pass: batches of a pass over the training images.
     """
-    work = (SHARE * seconds - costs.spent - costs.test) * workers
+    time = SHARE * seconds - costs.spent - costs.test
     most = max(1, round(PASSES * per_pass / UNITS))
     for count in range(methods, 0, -1):
         finalists = min(FINALISTS, count)
-        batches = _affordable(work, count, finalists, costs)
+        batches = _affordable(time, count, finalists, workers, costs)
         if batches >= 1:
             break
     else:
         return Plan(0, 0, 0, 0, False)
     batches = min(batches, most)
-    one = finalists * _final(batches, costs)
-    left = work - _screening(batches, count, costs) - one
-    seeds = 1 + max(0, min(MOST_SEEDS - 1, int(left / one))) if batches == most else 1
+    left = time - _screening(batches, count, workers, costs)
+    affordable = [s for s in range(1, MOST_SEEDS + 1) if _finals(batches, finalists, s, workers, costs) <= left]
+    seeds = max(affordable, default=1) if batches == most else 1
     return Plan(batches, count, finalists, seeds, batches == most)
 
 
-def _affordable(work: float, methods: int, finalists: int, costs: Costs) -> int:
+def _affordable(time: float, methods: int, finalists: int, workers: int, costs: Costs) -> int:
     """The largest number of steps of a unit with which all of it fits; 0 where none does."""
+    def fits(batches: int) -> bool:
+        finals = _finals(batches, finalists, 1, workers, costs)
+        return _screening(batches, methods, workers, costs) + finals <= time
+
     batches = 0
     for step in (4096, 512, 64, 8, 1):
-        while _screening(batches + step, methods, costs) + finalists * _final(batches + step, costs) <= work:
+        while fits(batches + step):
             batches += step
     return batches
 
 
-def _screening(batches: int, methods: int, costs: Costs) -> float:
+def _screening(batches: int, methods: int, workers: int, costs: Costs) -> float:
+    """Seconds to wait: runs go in rows of as many as there are workers."""
     unit = START + batches * costs.batch + costs.validate
-    return (methods + (halved(methods) if methods > FINALISTS else 0)) * unit
+    again = halved(methods) if methods > FINALISTS else 0
+    return (math.ceil(methods / workers) + math.ceil(again / workers)) * unit
 
 
-def _final(batches: int, costs: Costs) -> float:
-    return START + UNITS * (batches * costs.batch + costs.validate) + costs.finish
+def _finals(batches: int, finalists: int, seeds: int, workers: int, costs: Costs) -> float:
+    """Seconds to wait for all seeds of the finalists; a seed begins when the one before is over."""
+    one = START + UNITS * (batches * costs.batch + costs.validate) + costs.finish
+    return seeds * math.ceil(finalists / workers) * one

@@ -28,6 +28,7 @@ def table(choice: Choice) -> Sheet:
     notes = [f"validation {select} on classes that no run was trained on; only the winner was tested"]
     if (agreed := agreement(choice)) is not None:
         notes.append(f"rank correlation of screening with the final runs: {agreed[0]:.2f}, over {agreed[1]} methods")
+    notes += [f"{name} was to be trained for real; the time did not suffice" for name in choice.unfinished]
     notes += [f"{c.name}: {c.error}" for c in choice.candidates.values() if c.error]
     header = ["method", "screened, 1 unit", "2 units", f"final {unit_of(select)}", "seeds"]
     return Sheet(f"{choice.name}: by validation {unit_of(select)}", header, rows, 4, notes)
