@@ -15,6 +15,7 @@ from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.options import with_address
 from nearkin.cli.published import claims_command, published_command
 from nearkin.cli.report import report_command
 from nearkin.cli.reproduce import reproduce_command
@@ -77,7 +78,7 @@ def main() -> None:
     """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
     tune_allocator()
     try:
-        code = app(standalone_mode=False)
+        code = app(with_address(sys.argv[1:]), standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
             print(error.format_message(), file=sys.stderr)
