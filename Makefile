@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency ray
+BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
 CUB ?= $(NEARKIN_CUB)
 
 .PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)

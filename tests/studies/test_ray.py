@@ -17,11 +17,11 @@ from stores import contents
 from nearkin.cli.options import with_address
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
-from nearkin.studies import on_ray as on_ray_module
+from nearkin.studies import errand
 from nearkin.studies.cluster import check
 from nearkin.studies.executors import LocalProcesses, Task
 from nearkin.studies.grid import read_study
-from nearkin.studies.on_ray import RETRIES, RayExecutor
+from nearkin.studies.on_ray import RayExecutor
 from nearkin.studies.parcels import unpack
 from nearkin.studies.runner import jobs_of, run_jobs
 
@@ -113,7 +113,7 @@ def check_whole(study, tmp_path, straight, jobs):
 def test_the_same_bits_as_in_local_processes(executor, study, tmp_path, straight, monkeypatch, in_place):
     monkeypatch.setattr(executor, "in_place", in_place)
     copied = []
-    monkeypatch.setattr(on_ray_module, "unpack", lambda parcel, path: (copied.append(path), unpack(parcel, path)))
+    monkeypatch.setattr(errand, "unpack", lambda parcel, path: (copied.append(path), unpack(parcel, path)))
     jobs, said = on_ray(study, tmp_path / "ray", executor)
     check_whole(study, tmp_path, straight, jobs)
     assert bool(copied) is not in_place
@@ -147,6 +147,34 @@ def test_a_killed_worker_costs_nothing_but_time(executor, study, tmp_path, strai
     assert (jobs[0].run.path / "log.jsonl").read_bytes().startswith(killer.log)     # it went on, and did not begin anew
     assert len(killer.log) > 0
     check_whole(study, tmp_path, straight, jobs)
+
+
+def test_it_is_not_begun_elsewhere_for_ever(executor, study, tmp_path, monkeypatch):
+    monkeypatch.setattr(errand, "RETRIES", 1)
+    job = jobs_of(study, Store(tmp_path / "ray"))[0]
+    executor.said.clear()
+    working = executor.start(Task(job.cell.spec.whole(), job.run.path), 0)
+    killed = set()
+    while working.alive:
+        process = working.worker.get("process")
+        if process and process not in killed:
+            killed.add(process)
+            os.kill(int(process), signal.SIGKILL)
+        executor.wait([working], 0.05)
+    assert len(killed) == 2
+    assert working.ended().startswith(f"2 workers of run {job.run.hash} were lost, the last on ")
+    assert len(executor.said) == 1
+
+
+def test_data_of_a_node_that_are_not_the_callers_are_told(executor, study, tmp_path):
+    job = jobs_of(study, Store(tmp_path / "ray"))[0]
+    spec = job.cell.spec.whole()
+    spec["data"] = spec["data"] | {"per_class": 9}
+    working = executor.start(Task(spec, job.run.path), 0)
+    while working.alive:
+        executor.wait([working], 5)
+    assert "the data there are not those here" in working.ended()
+    assert not job.run.begun
 
 
 def steps(run):
@@ -248,5 +276,5 @@ def test_a_lost_node_costs_nothing_but_time(cluster, executor, study, tmp_path, 
     killer = Killer(lambda worker: cluster.remove_node(cluster.second, allow_graceful=False))
     jobs, said = on_ray(study, tmp_path / "ray", executor, killer)
     assert killer.struck
-    assert 1 <= len(said) <= RETRIES
+    assert 1 <= len(said) <= errand.RETRIES
     check_whole(study, tmp_path, straight, jobs)

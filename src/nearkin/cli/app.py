@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Each group of commands has a file of its own."""
 
 import errno
+import os
 import sys
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError
+from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
 
@@ -84,6 +86,9 @@ def main() -> None:
             print(error.format_message(), file=sys.stderr)
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
+    except ClusterLost as error:
+        print(f"nearkin: {error}", file=sys.stderr, flush=True)
+        os._exit(2)                                                 # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error))
     except (KeyboardInterrupt, typer.Abort):

@@ -25,9 +25,11 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything."""
-    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(),
-            _extra("tensorboard", "tensorboard", "nearkin train ... --tensorboard"), _extra("optuna", "tune", "nearkin tune"),
-            _extra("ray", "ray", "nearkin study ... --ray"), _disk()]  # fmt: skip
+    extras = [
+        _extra("tensorboard", "tensorboard", "nearkin train ... --tensorboard"),
+        _extra("optuna", "tune", "nearkin tune"), _extra("ray", "ray", "nearkin study ... --ray"),
+    ]  # fmt: skip
+    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), *extras, _disk()]
 
 
 def _machine() -> Finding:

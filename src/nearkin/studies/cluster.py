@@ -15,6 +15,10 @@ PATIENCE = 5.0                      # seconds in which an address has to answer
 IMPATIENT = {"RAY_py_gcs_connect_timeout_s": "5", "RAY_NUM_REDIS_GET_RETRIES": "2"}     # Ray's own patience: minutes
 
 
+class ClusterLost(NearkinError):
+    """The head of the cluster answers no more. Ray's threads wait for it and cannot be ended."""
+
+
 def join(address: str) -> tuple[Any, bool]:
     """The module ray, connected, and whether this call has connected it.
 
@@ -102,7 +106,7 @@ class Watch:
     def check(self) -> None:
         """Refuse to go on without the head."""
         if self.lost:
-            raise NearkinError(f"Ray at {self.address} no longer answers; the same command goes on once it is back")
+            raise ClusterLost(f"Ray at {self.address} no longer answers; the same command goes on once it is back")
 
     def end(self) -> None:
         """Look no more."""

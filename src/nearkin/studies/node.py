@@ -72,8 +72,11 @@ class Node:
             unpack(sent, task.path)
             packer.skip()
             for _ in self._carried_out(task):
+                if self._other(task):
+                    self.stop(ticket)
                 yield News(packer.pack())
-            yield self._end(packer.pack())
+            end = self._end(packer.pack())
+            yield replace(end, why=self._other(task) or end.why)
         finally:
             shutil.rmtree(store, ignore_errors=True)
 
@@ -86,6 +89,14 @@ class Node:
         while working.alive:
             yield
             self._executor.wait([working], self.every)
+
+    def _other(self, task: Task) -> str | None:
+        """A run is named by its data too: if another one has begun, the data here are not the caller's."""
+        for path in task.path.parent.glob("*/spec.yaml"):
+            if path.parent.name != task.path.name:
+                node = os.environ["NEARKIN_NODE"]
+                return f"on node {node} it is run {path.parent.name}: the data there are not those here"
+        return None
 
     def _end(self, parcel: Parcel | None) -> News:
         assert self._working is not None
