@@ -69,6 +69,7 @@ def main():
     for _ in range(TURNS):
         for kind, make in kinds.items():
             spent[kind].append(timed(study, folder.name, make))
+            print(f"{kind}: {spent[kind][-1]:.1f} s", flush=True)
     cluster.shutdown()
     table = Table("50 runs, 2 workers", "seconds of each turn", "ratio", "bar")
     base = statistics.median(spent["local processes"])
