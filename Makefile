@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency
+BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
 CUB ?= $(NEARKIN_CUB)
 
 .PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
@@ -15,7 +15,7 @@ install: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing nearkin and its dependencies into .venv (a few minutes, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard,tune,ray]'
 	@touch $@
 
 demo: $(READY)

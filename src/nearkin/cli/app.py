@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Each group of commands has a file of its own."""
 
 import errno
+import os
 import sys
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.options import with_address
 from nearkin.cli.published import claims_command, published_command
 from nearkin.cli.report import report_command
 from nearkin.cli.reproduce import reproduce_command
@@ -28,6 +30,7 @@ from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError
+from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
 
@@ -81,12 +84,15 @@ def main() -> None:
     """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
     tune_allocator()
     try:
-        code = app(standalone_mode=False)
+        code = app(with_address(sys.argv[1:]), standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
             print(error.format_message(), file=sys.stderr)
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
+    except ClusterLost as error:
+        print(f"nearkin: {error}", file=sys.stderr, flush=True)
+        os._exit(2)                                                 # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error))
     except (KeyboardInterrupt, typer.Abort):

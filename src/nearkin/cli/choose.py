@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nearkin.cli import tables
-from nearkin.cli.options import Runs
+from nearkin.cli.options import Ray, Runs, executor_of
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
@@ -19,10 +19,10 @@ def choose_command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Runs at a time; default: one per core, 8 at most.")
     ] = None,
+    ray: Ray = None,
     runs: Runs = Path("runs"),
 ) -> None:
     """Screen losses on your images, train the best for real, test the winner once. Interrupted, it goes on."""
-    from nearkin.studies.executors import LocalProcesses
     from nearkin.tuning import verdict
     from nearkin.tuning.choose import Choice
 
@@ -31,10 +31,10 @@ def choose_command(
     def say(text: str) -> None:
         tables.err.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    choice = Choice(parse_words(words), minutes, Store(runs), count, say)
-    for line in choice.said:
-        say(line)
-    with resumable(), LocalProcesses(count) as executor:
+    with resumable(), executor_of(count if ray is None else workers, ray) as executor:
+        choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, say)
+        for line in choice.said:
+            say(line)
         choice.run(executor)
     tables.sheet(verdict.table(choice))
     for sentence in verdict.sentences(choice):

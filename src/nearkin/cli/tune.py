@@ -8,7 +8,7 @@ import typer
 from rich.live import Live
 
 from nearkin.cli import tables
-from nearkin.cli.options import Runs
+from nearkin.cli.options import Ray, Runs, Workers, executor_of
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
@@ -24,7 +24,8 @@ def tune_command(
     file: Annotated[str, typer.Argument(help="A study's file; or `show`, and then a file: what was found so far.")],
     words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
     trials: Annotated[int | None, typer.Option("--trials", help="For every row; else tune.trials of the file.")] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
+    workers: Workers = None,
+    ray: Ray = None,
     storage: Annotated[
         str | None, typer.Option("--storage", help="Database URL; default: tune.db in the study's folder.")
     ] = None,
@@ -33,7 +34,6 @@ def tune_command(
 ) -> None:
     """Search the settings of every row on validation classes; train fresh seeds with the best, test them once."""
     from nearkin.cli.study import carry_out
-    from nearkin.studies.executors import LocalProcesses
 
     if file == "show":
         if not words:
@@ -41,7 +41,7 @@ def tune_command(
         show(_read(words[0], words[1:], trials), Store(runs), storage, figure)
         return
     study, store = _read(file, words or [], trials), Store(runs)
-    with resumable(), LocalProcesses(workers) as executor:
+    with resumable(), executor_of(workers, ray) as executor:
         found = tuned_study(study, store, executor, storage, alone=True)
         carry_out(found, store, executor, runs / f"{study.name}-tuned.csv")
     where = "" if runs == Path("runs") else f" --runs {runs}"

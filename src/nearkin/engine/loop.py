@@ -35,7 +35,7 @@ from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
 VERSION = 1                         # raise it when the same settings begin to give other weights
-CHECKPOINT_SECONDS = 30             # between checkpoints: what SIGKILL can cost
+CHECKPOINT_SECONDS = 30.0           # between checkpoints: what SIGKILL can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
 

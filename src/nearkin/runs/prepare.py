@@ -4,6 +4,8 @@ Labels, columns and class names of test rows are not in it: `runs/test.py` reads
 stored as final. Nor are paths, but for data.cache=none, where pixels are read from named files (data/forms.py).
 """
 
+import os
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -167,9 +169,25 @@ def _check_fit(name: str, part: Any, path: Path, size: int, time: int) -> None:
 def read_table(data: DataSpec) -> Table:
     """The rows of a data set; no image is decoded."""
     drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    table = load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
     check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
     return table if data.exclude is None else exclude(table, data.exclude)
+
+
+def root_of(data: DataSpec) -> Path | None:
+    """Where the data lie: where the spec says; on a node of a cluster, which has a name, where NEARKIN_ROOT_<DATASET>
+    says, if it is set there. The spec keeps its root, which is the caller's."""
+    node = os.environ.get("NEARKIN_NODE")
+    if node is None or data.root is None:
+        return data.root
+    variable = f"NEARKIN_ROOT_{re.sub(r'[^A-Z0-9]', '_', data.name.upper())}"
+    root = Path(os.environ.get(variable, data.root)).expanduser()
+    if not root.exists():
+        raise NearkinError(
+            f"node {node} has no {root}: put the data of {data.name} there, or start Ray on that node with "
+            f"{variable}=DIR"
+        )
+    return root
 
 
 def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:

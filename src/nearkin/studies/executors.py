@@ -1,4 +1,5 @@
-"""Where runs are carried out: an executor takes tasks and tells what became of them. Here: processes of this machine.
+"""Where runs are carried out: an executor takes tasks and tells what became of them. Here: processes of this machine;
+those of a cluster are in on_ray.py.
 
 A study, a search and a choice hand their runs to an executor and know nothing of processes or machines:
 
@@ -11,6 +12,7 @@ A study, a search and a choice hand their runs to an executor and know nothing o
 Whatever carries it out, a run's directory in the caller's store holds its files afterwards.
 """
 
+import math
 import multiprocessing
 import os
 import threading
@@ -95,17 +97,23 @@ class Executor:
 
 
 class LocalProcesses(Executor):
-    """Processes of this machine, one thread each, spread over the GPUs that are there."""
+    """Processes of this machine, one thread each, spread over the GPUs that are there.
 
-    def __init__(self, workers: int):
+    Parameters:
+        workers: how many tasks go at a time.
+        checkpoints: seconds between the checkpoints of a run, where they are fewer than the loop's own.
+    """
+
+    def __init__(self, workers: int, *, checkpoints: float = math.inf):
         super().__init__(workers)
+        self._checkpoints = checkpoints
         self._context = warm_up()
         self._started: list[LocalProcess] = []
 
     def start(self, task: Task, worker: int) -> "LocalProcess":
         """Begin a task in a process of its own, forked from one that has imported everything."""
         gpu = gpu_of(worker, task.spec["train"]["device"])
-        process = self._context.Process(target=_work, args=(task, gpu))
+        process = self._context.Process(target=_work, args=(task, gpu, self._checkpoints))
         process.start()
         self._started = [each for each in self._started if each.alive]
         self._started.append(LocalProcess(process, task))
@@ -209,14 +217,17 @@ def _end_with_the_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _work(task: Task, gpu: int | None = None) -> None:
+def _work(task: Task, gpu: int | None, checkpoints: float) -> None:
     import signal
 
     import torch
 
+    from nearkin.engine import loop
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)                    # the parent ends its workers itself
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
+    loop.CHECKPOINT_SECONDS = min(loop.CHECKPOINT_SECONDS, checkpoints)
     if gpu is not None:
         torch.cuda.set_device(gpu)                                  # what `cuda` without a number means from here on
     try:
