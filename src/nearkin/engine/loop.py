@@ -195,6 +195,8 @@ def fit(
         objective.train()
         try:
             for epoch in range(done.epoch, epochs):
+                if until is not None and 0 < until <= epoch:        # it was paused here before
+                    return None
                 if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                     break
                 if not model.training:                              # validation has left it so
