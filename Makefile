@@ -4,11 +4,11 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
-TABLES_CUB := cub methods_cub
+TABLES_CUB := cub cub_heads methods_cub
 BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -70,6 +70,11 @@ analyses-cub: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
 	@$(BIN)/nearkin study studies/analyses_cub.yaml root=$(CUB) --workers 2
 	@$(BIN)/nearkin analyse similarity,spectrum,activation,saliency,corruptions analyses_cub -o analyses/cub
+
+# docs/tuning.md: three losses, 20 trials each, against their default settings
+tune-cub: $(READY)
+	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
+	@$(BIN)/nearkin study studies/tune_cub.yaml root=$(CUB) --workers 2
 
 # against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
 $(BENCHES:%=bench-%): bench-%: $(READY)
