@@ -15,6 +15,7 @@ from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError
+from nearkin.progress import bar
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
@@ -196,20 +197,21 @@ class Choice:
         """Carry out tasks until they are done or the time is up; what is stopped keeps its checkpoint."""
         if not tasks or self.late:
             return
-        self.say(f"{what} ...")
         waiting, running = list(tasks), dict[int, Working]()
         saved = time.monotonic()
         try:
-            while (waiting or running) and not self.late:
-                for worker in [w for w, each in running.items() if not each.alive]:
-                    running.pop(worker).ended()
-                while waiting and len(running) < executor.workers:
-                    worker = min(set(range(executor.workers)) - running.keys())
-                    running[worker] = executor.start(waiting.pop(0), worker)
-                executor.wait(list(running.values()), POLL)
-                if time.monotonic() - saved > 5:
-                    self.keep()
-                    saved = time.monotonic()
+            with bar(f"{what[:1].upper()}{what[1:]}", len(tasks)) as advance:
+                while (waiting or running) and not self.late:
+                    for worker in [w for w, each in running.items() if not each.alive]:
+                        running.pop(worker).ended()
+                    advance(len(tasks) - len(waiting) - len(running))
+                    while waiting and len(running) < executor.workers:
+                        worker = min(set(range(executor.workers)) - running.keys())
+                        running[worker] = executor.start(waiting.pop(0), worker)
+                    executor.wait(list(running.values()), POLL)
+                    if time.monotonic() - saved > 5:
+                        self.keep()
+                        saved = time.monotonic()
         finally:
             for each in running.values():
                 each.stop()
