@@ -4,18 +4,18 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
-TABLES_CUB := cub methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency
+TABLES_CUB := cub cub_heads methods_cub
+BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing nearkin and its dependencies into .venv (a few minutes, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard,tune,ray]'
 	@touch $@
 
 demo: $(READY)
@@ -70,6 +70,11 @@ analyses-cub: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
 	@$(BIN)/nearkin study studies/analyses_cub.yaml root=$(CUB) --workers 2
 	@$(BIN)/nearkin analyse similarity,spectrum,activation,saliency,corruptions analyses_cub -o analyses/cub
+
+# docs/tuning.md: three losses, 20 trials each, against their default settings
+tune-cub: $(READY)
+	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
+	@$(BIN)/nearkin study studies/tune_cub.yaml root=$(CUB) --workers 2
 
 # against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
 $(BENCHES:%=bench-%): bench-%: $(READY)

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from nearkin.config.spec import make_spec
 from nearkin.runs.run import SCHEMA
+from nearkin.runs.store import Store
 
 SPACE = {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}
 
@@ -60,3 +62,16 @@ def losses_study(root, values, name="toy", metric="map_at_r", **more):
             cells.append({"labels": [loss], "seed": seed, "run": run, "baseline": "pooled" if untrained else None})
     add_study(root, name, ["loss"], cells, **more)
     return root
+
+
+def contents(runs):
+    """Weights, embeddings and results of all runs, without clocks."""
+    found = {}
+    for run in Store(runs).runs():
+        state = run.load("model.pt")
+        with np.load(run.path / "embeddings.npz") as held:
+            arrays = {key: held[key].tobytes() for key in held.files}
+        weights = {key: value.numpy().tobytes() for key, value in state["model"].items()}
+        result = {k: v for k, v in run.result.items() if k not in ("seconds", "tested")}
+        found[run.hash] = (weights, arrays, result, run.metrics())
+    return found

@@ -21,8 +21,13 @@ NAMES = sorted(set(re.findall(r"^@\w+(?:\.register)?\(\"(my_\w+)\"", PAGE, re.M)
 
 # files of the suite that check a part of each kind because it is registered
 CHECKED_BY = {
-    "my_loss": ["losses/test_loss_oracles.py", "losses/test_loss_properties.py", "losses/test_loss_docs.py"],
-    "my_miner": ["miners/test_miners.py", "engine/test_objective.py", "losses/test_loss_docs.py"],
+    "my_loss": [
+        "losses/test_loss_oracles.py", "losses/test_loss_properties.py", "losses/test_loss_docs.py",
+        "runs/test_search_spaces.py",
+    ],
+    "my_miner": [
+        "miners/test_miners.py", "engine/test_objective.py", "losses/test_loss_docs.py", "runs/test_search_spaces.py",
+    ],
     "my_sampler": ["samplers/test_samplers.py"],
     "my_backbone": ["models/test_backbones.py", "models/test_drml_head.py"],
     "my_data": ["data/test_adapters.py"],

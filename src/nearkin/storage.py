@@ -77,8 +77,7 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
     scratch = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent, path.name)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.{_here()}-{os.getpid()}.", dir=path.parent))
+        scratch = scratch_folder(path.parent, path.name)
         yield scratch
         settle(scratch / path.name, path)
     except OSError as error:
@@ -86,6 +85,12 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def scratch_folder(folder: Path, name: str) -> Path:
+    """A new folder of this process in `folder`, for the making of `name`. Those that dead processes left are swept."""
+    sweep(folder, name)
+    return Path(tempfile.mkdtemp(prefix=f".{name}.{_here()}-{os.getpid()}.", dir=folder))
 
 
 def settle(made: Path, path: Path) -> None:

@@ -18,7 +18,7 @@ from nearkin.engine.device import devices, pick_device
 from nearkin.errors import NearkinError
 from nearkin.numerics import home_of_chance
 from nearkin.runs.prepare import prepare
-from nearkin.studies import runner
+from nearkin.studies import executors, runner
 
 HERE = Path(__file__).parent
 
@@ -120,7 +120,7 @@ class Worker:
 
 def test_workers_spread_over_the_gpus(tiny, two_gpus, monkeypatch, tmp_path):
     context = SimpleNamespace(set_forkserver_preload=lambda modules: None, Process=Worker)
-    monkeypatch.setattr(runner.multiprocessing, "get_context", lambda kind: context)
+    monkeypatch.setattr(executors.multiprocessing, "get_context", lambda kind: context)
 
     def given(device: str, gpus: int) -> list[Any]:
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
@@ -128,7 +128,7 @@ def test_workers_spread_over_the_gpus(tiny, two_gpus, monkeypatch, tmp_path):
         run = SimpleNamespace(done=False, path=tmp_path)
         jobs = [runner.Job(SimpleNamespace(spec=spec), run) for _ in range(3)]
         Worker.seen.clear()
-        for _ in runner.run_jobs(jobs, runs=tmp_path, workers=3, poll=0):
+        for _ in runner.run_jobs(jobs, executors.LocalProcesses(3), poll=0):
             pass
         return list(Worker.seen)
 

@@ -15,6 +15,7 @@ import nearkin
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
 from nearkin.studies.readings import PICKED
 from nearkin.studies.runner import Job, jobs_of, run_jobs, take_part, write_study
@@ -30,7 +31,7 @@ def write(tmp_path, base, content=None, **more):
 
 def run_all(study, store, workers=2):
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, runs=store.root, workers=workers):
+    for _ in run_jobs(jobs, LocalProcesses(workers)):
         pass
     assert [job.error for job in jobs] == [None] * len(jobs)
     return jobs
@@ -295,7 +296,7 @@ class TestFiles:
         store = Store(tmp_path / "runs")
         study = read_study(write(tmp_path, tiny, axes={"train.batch": [16, 400]}))
         jobs = jobs_of(study, store)
-        for _ in run_jobs(jobs, runs=store.root, workers=2):
+        for _ in run_jobs(jobs, LocalProcesses(2)):
             pass
         told = json.loads(write_study(study, jobs, store).read_text())
         assert [cell["error"] is None for cell in told["cells"]] == [True, False]

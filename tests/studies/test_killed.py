@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 import yaml
+from stores import contents
 
 from nearkin.runs.store import Store
 
@@ -47,19 +47,6 @@ def descendants(pid):
     found = []
     for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
         found += [int(child), *descendants(int(child))]
-    return found
-
-
-def contents(runs):
-    """Weights, embeddings and results of all runs, without clocks."""
-    found = {}
-    for run in Store(runs).runs():
-        state = run.load("model.pt")
-        with np.load(run.path / "embeddings.npz") as held:
-            arrays = {key: held[key].tobytes() for key in held.files}
-        weights = {key: value.numpy().tobytes() for key, value in state["model"].items()}
-        result = {k: v for k, v in run.result.items() if k not in ("seconds", "tested")}
-        found[run.hash] = (weights, arrays, result, run.metrics())
     return found
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
 from nearkin.studies.runner import jobs_of, run_jobs, write_study
 from nearkin.studies.summary import cell, rows_of, write_summary
@@ -37,7 +38,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     study = read_study(file)
     store = Store(tmp_path / "runs")
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, runs=store.root, workers=2):
+    for _ in run_jobs(jobs, LocalProcesses(2)):
         pass
     assert [job.state for job in jobs] == ["done"] * 4 + ["failed"] * 2
     assert "train.batch=400 is larger than" in jobs[-1].error
@@ -61,7 +62,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
 
     times = [(job.run.path / "result.json").stat().st_mtime_ns for job in jobs[:4]]
     again = jobs_of(read_study(file), store)
-    for _ in run_jobs(again[:4], runs=store.root, workers=2):
+    for _ in run_jobs(again[:4], LocalProcesses(2)):
         raise AssertionError("finished runs are skipped")
     assert [(job.run.path / "result.json").stat().st_mtime_ns for job in again[:4]] == times
 
@@ -91,7 +92,7 @@ def test_bad_study_files_are_refused(tiny, tmp_path, content, said):
 
 def run_all(study, store, workers=2):
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, runs=store.root, workers=workers):
+    for _ in run_jobs(jobs, LocalProcesses(workers)):
         pass
     return jobs
 

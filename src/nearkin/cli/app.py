@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Each group of commands has a file of its own."""
 
 import errno
+import os
 import sys
 from typing import Annotated, Any
 
@@ -9,12 +10,14 @@ import typer
 import nearkin
 from nearkin.cli.analyse import analyse_command
 from nearkin.cli.cache import cache_app
+from nearkin.cli.choose import choose_command
 from nearkin.cli.compare import compare_command, tournament_command
 from nearkin.cli.data import data_app
 from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.options import with_address
 from nearkin.cli.published import claims_command, published_command
 from nearkin.cli.report import report_command
 from nearkin.cli.reproduce import reproduce_command
@@ -22,10 +25,12 @@ from nearkin.cli.runs import runs_app
 from nearkin.cli.study import study_command
 from nearkin.cli.test import test_command
 from nearkin.cli.train import embed_command, train_command
+from nearkin.cli.tune import tune_command
 from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError
+from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
 
@@ -56,6 +61,8 @@ app.command("embed")(embed_command)
 app.command("evaluate")(evaluate_command)
 app.command("test")(test_command)
 app.command("study")(study_command)
+app.command("tune")(tune_command)
+app.command("choose")(choose_command)
 app.command("compare")(compare_command)
 app.command("tournament")(tournament_command)
 app.command("published")(published_command)
@@ -77,12 +84,15 @@ def main() -> None:
     """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
     tune_allocator()
     try:
-        code = app(standalone_mode=False)
+        code = app(with_address(sys.argv[1:]), standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
             print(error.format_message(), file=sys.stderr)
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
+    except ClusterLost as error:
+        print(f"nearkin: {error}", file=sys.stderr, flush=True)
+        os._exit(2)                                                 # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error))
     except (KeyboardInterrupt, typer.Abort):

@@ -25,7 +25,11 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything."""
-    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), _tensorboard(), _disk()]
+    extras = [
+        _extra("tensorboard", "tensorboard", "nearkin train ... --tensorboard"),
+        _extra("optuna", "tune", "nearkin tune"), _extra("ray", "ray", "nearkin study ... --ray"),
+    ]  # fmt: skip
+    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), *extras, _disk()]
 
 
 def _machine() -> Finding:
@@ -63,10 +67,10 @@ def _timm() -> Finding:
     return Finding("timm", "trap", f"installed but does not import ({last}); torchvision must match torch")
 
 
-def _tensorboard() -> Finding:
-    if importlib.util.find_spec("tensorboard"):
-        return Finding("tensorboard", "ok", "nearkin train ... --tensorboard")
-    return Finding("tensorboard", "missing", "optional; pip install 'nearkin[tensorboard]'")
+def _extra(package: str, extra: str, use: str) -> Finding:
+    if importlib.util.find_spec(package):
+        return Finding(package, "ok", use)
+    return Finding(package, "missing", f"optional; pip install 'nearkin[{extra}]' for {use}")
 
 
 def _disk() -> Finding:

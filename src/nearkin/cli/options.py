@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +11,41 @@ from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
+    from nearkin.studies.executors import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the tables as CSV: FILE, FILE-NAME.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Runs at a time, one thread each; 1, or all that Ray has.")
+]
+Ray = Annotated[
+    str | None, typer.Option("--ray", metavar="[ADDRESS]", help="On a Ray cluster: HOST:PORT; alone: the local one.")
+]
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
+
+
+def executor_of(workers: int | None, ray: str | None) -> "Executor":
+    """Where the runs of a command are carried out: in processes of this machine, or by Ray."""
+    if ray is None:
+        from nearkin.studies.executors import LocalProcesses
+
+        return LocalProcesses(workers or 1)
+    from nearkin.cli import tables
+    from nearkin.studies.on_ray import RayExecutor
+
+    return RayExecutor(workers, ray, say=lambda line: tables.err.print(line, highlight=False, soft_wrap=True))
+
+
+def with_address(words: Sequence[str]) -> list[str]:
+    """The words of a command, with `auto` after a `--ray` that no address follows: an option takes a value or none."""
+    told = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        told.append(word)
+        if word == "--ray" and not re.fullmatch(r"auto|[^=]+:.*", following):
+            told.append("auto")
+    return told
 
 
 def write_tables(

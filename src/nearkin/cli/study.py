@@ -7,7 +7,7 @@ import typer
 from rich.live import Live
 
 from nearkin.cli import tables
-from nearkin.cli.options import Runs
+from nearkin.cli.options import Ray, Runs, Workers, executor_of
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
@@ -16,56 +16,66 @@ from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
 
 if TYPE_CHECKING:
+    from nearkin.studies.cells import Study
+    from nearkin.studies.executors import Executor
     from nearkin.studies.runner import Job
 
 
 def study_command(
     file: Annotated[Path, typer.Argument(help="A study: base, axes, seeds in YAML.")],
     words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs at a time, one thread each.")] = 1,
+    workers: Workers = None,
+    ray: Ray = None,
     runs: Runs = Path("runs"),
     part: Annotated[str | None, typer.Option("--part", help="Only a part of the runs, as 3/16.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and their time; run nothing.")] = False,
     csv: Annotated[
         Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default RUNS/NAME.csv.")
     ] = None,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="With tune: the searches' database URL; see nearkin tune.")
+    ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds."""
-    from nearkin.studies import grid, pace, runner, summary
+    from nearkin.studies import grid
 
     study = grid.read_study(file, parse_words(words or []))
     target = csv or runs / f"{study.name}.csv"
     check_ending(target)
     check_writable(target)
     store = Store(runs)
-    if not dry_run:
-        runner.warm_up()
-    jobs = runner.jobs_of(study, store)
-    reasons = {job.error for job in jobs}
-    if len(reasons) == 1 and (only := reasons.pop()) is not None:   # nothing can begin: one line says it all
-        raise NearkinError(only)
-    if part is not None:
-        runner.take_part(jobs, part)
     if dry_run:
-        plan(jobs, store, workers)
+        plan(planned(study, store, part), store, workers or 1)
+        if study.tune is not None:
+            plan_search(study)
         return
+    with resumable(), executor_of(workers, ray) as executor:        # it gets ready while the data are read
+        if study.tune is not None:
+            if part is not None:
+                raise NearkinError(f"--part {part}: a study with tune searches first; --ray spreads all of it")
+            from nearkin.cli.tune import tuned_study
+
+            study = tuned_study(study, store, executor, storage)
+        carry_out(study, store, executor, target, part)
+
+
+def carry_out(study: "Study", store: Store, executor: "Executor", target: Path | None = None, part: str | None = None
+              ) -> None:  # fmt: skip
+    """Run what is not stored of a study, print its table and write it; exit code 1 when runs have failed."""
+    from nearkin.studies import runner, summary
+
+    runs = store.root
+    jobs = planned(study, store, part)
     runner.write_study(study, jobs, store)
-    told: set[str] = set()
-    progress = pace.Pace(workers)
-    with resumable(), Live(console=tables.err, refresh_per_second=4, transient=True) as live:
-        for _ in runner.run_jobs(jobs, runs=runs, workers=workers):
-            if tables.err.is_terminal:
-                live.update(tables.jobs_table(jobs, progress))
-                continue
-            for job in jobs:
-                name = name_of(job)
-                if job.state in ("done", "failed") and name not in told:
-                    told.add(name)
-                    tables.err.print(f"{job.state}: {name}", highlight=False)
+    follow(jobs, executor)
     runner.write_study(study, jobs, store)                          # with what has failed, and why
     rows = summary.rows_of(study, jobs, store.root / "studies" / study.name / "joined")
-    files = summary.write_summary(study, rows, jobs, target)
+    files = summary.write_summary(study, rows, jobs, target or runs / f"{study.name}.csv")
     tables.out.print(tables.study_table(study, rows))
+    if study.tune is not None:
+        from nearkin.cli.tune import say_gains
+
+        say_gains(study, store)
     tables.out.print(f"table: {', '.join(map(str, files))}; runs: {runs}/", highlight=False, soft_wrap=True)
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"verdicts: nearkin compare {study.name}{where}", highlight=False, soft_wrap=True)
@@ -76,6 +86,45 @@ def study_command(
         tables.out.print(said, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+def plan_search(study: "Study") -> None:
+    """Print what would be searched."""
+    from nearkin.tuning.pages import plan_sheet
+    from nearkin.tuning.plan import searches_of
+
+    tables.sheet(plan_sheet(searches_of(study)))
+
+
+def planned(study: "Study", store: Store, part: str | None) -> "list[Job]":
+    """The runs of a study. When none of them can begin, that is the error."""
+    from nearkin.studies import runner
+
+    jobs = runner.jobs_of(study, store)
+    reasons = {job.error for job in jobs}
+    if len(reasons) == 1 and (only := reasons.pop()) is not None:   # one line says it all
+        raise NearkinError(only)
+    if part is not None:
+        runner.take_part(jobs, part)
+    return jobs
+
+
+def follow(jobs: "list[Job]", executor: "Executor") -> None:
+    """Run what is not stored, and show how far it is: a table on a terminal, elsewhere a line for each run."""
+    from nearkin.studies import pace, runner
+
+    told: set[str] = set()
+    progress = pace.Pace(executor.workers)
+    with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
+        for _ in runner.run_jobs(jobs, executor):
+            if tables.err.is_terminal:
+                live.update(tables.jobs_table(jobs, progress))
+                continue
+            for job in jobs:
+                name = name_of(job)
+                if job.state in ("done", "failed") and name not in told:
+                    told.add(name)
+                    tables.err.print(f"{job.state}: {name}", highlight=False)
 
 
 def name_of(job: "Job") -> str:

@@ -25,6 +25,7 @@ from nearkin.studies.summary import SHARES, Row
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
+    from nearkin.tuning.search import Searching
 
 WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160     # a file has no right edge
 out = Console(width=WIDTH)
@@ -160,7 +161,7 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     """What runs now, how far everything is, and the time left."""
     rows = []
     for job in jobs:
-        if job.process is None:
+        if job.working is None:
             continue
         last = job.watched()
         at = listing.place(last.get("epoch", last.get("epoch_end", "?")), last.get("epochs", "?"))
@@ -174,6 +175,20 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     title += f"; about {duration(left)} left" if left is not None else ""
     right = {"seed": "right", "epoch": "right", "loss": "right", "best validation recall@1 %": "right"}
     return table(title, {"running": "left", **right}, rows)
+
+
+def searching_table(found: "Searching") -> Group:
+    """How far every search is, what is best so far, and the time left."""
+    rows = []
+    for ledger in found.ledgers:
+        trials, best = ledger.trials(), ledger.best()
+        ended = sum(trial.state != "running" for trial in trials)
+        here = sum(piece.ledger is ledger and piece.working is not None for piece in found.pieces)
+        rows.append([ledger.search.name, f"{ended}", f"{here}", percent(best.score if best else None)])
+    left = found.left()
+    title = f"searching; about {duration(left)} left" if left is not None else "searching"
+    right = {"trials done": "right", "running here": "right", "best validation %": "right"}
+    return table(title, {"row": "left", **right}, rows)
 
 
 def verified(report: Report) -> None:

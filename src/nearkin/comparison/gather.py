@@ -25,6 +25,7 @@ class Member:
     run: Run
     baseline: str | None = None                 # which, if it is an untrained network beside trained ones
     error: str | None = None                    # why it failed
+    trials: int = 0                             # of the search that chose its settings
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -141,14 +142,15 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
     axes = tuple(told["axes"])
     members, absent = [], []
     for each in told["cells"]:
-        cell = {"fold": None, "baseline": None, "error": None} | each
+        cell = {"fold": None, "baseline": None, "error": None, "trials": 0} | each
         labels = dict(zip(axes, cell["labels"], strict=True))
         run = store.run(cell["run"])
         if cell["run"] == REFUSED or not (run.path / "spec.yaml").exists():
             fold = "" if cell["fold"] is None else f" fold {cell['fold']}"
             absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}")
             continue
-        members.append(Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"]))
+        members.append(Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"],
+                              cell["trials"]))  # fmt: skip
     return Gathered(
         told["name"], members, store, axes, tuple(told["metrics"]), told.get("select", "map_at_r"),
         tuple(told.get("readings", ["chosen"])), tuple(told.get("evaluations", ["separated"])), told.get("twin", ""),

@@ -27,7 +27,8 @@ def notes_of(
     for method in methods:
         runs = [m.run for m in method.members if m.baseline is None and not m.untrained]
         folds = len({m.fold for m in method.members})
-        budgets[method.name] = budget_of(runs, len(method.values), folds) if runs else {}
+        trials = max((m.trials for m in method.members), default=0)
+        budgets[method.name] = budget_of(runs, len(method.values), folds, trials=trials) if runs else {}
     told = unequal(budgets)
     notes += [note for note in told if not (len(blocks) > 1 and note.startswith(("unequal network", "unequal size")))]
     groups: dict[str, list[str]] = {}

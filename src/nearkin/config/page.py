@@ -14,7 +14,9 @@ from nearkin.config.explain import (
     shown,
 )
 from nearkin.config.parts import PARTS
+from nearkin.config.search import SEARCHED, declared
 from nearkin.config.spec import ALIASES, UNHASHED, RunSpec
+from nearkin.spaces import Space
 
 OPENING = """\
 # Settings
@@ -67,6 +69,10 @@ others differ. Parameters that nearkin hands over itself, as the number of class
 BACKBONES_OPENING = """\
 The defaults of data.size, data.resize and data.crop, in pixels, and the stages that model.cut may name. `timm/NAME` has
 the sizes that timm gives the model, and one stage, `trunk`."""
+SPACES_OPENING = """\
+What tuning may try of each loss, miner, regulariser and method, unless a file gives other spaces. "ours" are ranges
+around the defaults that nobody has published. A key that is read in one form of its class only is searched in that
+form only."""
 TITLES = {
     "data": "Data sets", "protocol": "Protocols", "sampler": "Samplers", "loss": "Losses", "miner": "Miners",
     "regulariser": "Regularisers", "method": "Methods",
@@ -90,6 +96,7 @@ def markdown() -> str:
         pages += [_heading(TITLES[part], "", "###"), _class_table(part)]
     heads = _table(["head", "meaning"], [[f"**{each.key}**", each.about] for each in classes("head")])
     pages += [_heading("Backbones", BACKBONES_OPENING, "###"), _backbone_table(), _heading("Heads", "", "###"), heads]
+    pages += [_heading("Search spaces", SPACES_OPENING), _space_table()]
     return "\n".join(pages)
 
 
@@ -116,6 +123,25 @@ def _backbone_table() -> str:
         record = CLASSES["backbone"][each.key].record
         rows.append([f"**{each.key}**", f"{record.size}, {record.resize}, {record.crop}", ", ".join(each.choices)])
     return _table(["backbone", "size, resize, crop", "stages"], rows)
+
+
+def _space_table() -> str:
+    """One row per space; a class is named in its first."""
+    rows = []
+    for part in SEARCHED:
+        for each in classes(part):
+            first = f"{part} **{each.key}**"
+            for key, space in declared(CLASSES[part][each.key]).items():
+                full = key if "." in key else f"{part}.{key}"
+                rows.append([first, _code(full), f"{space}{_condition(space)}", space.source])
+                first = ""
+    return _table(["part", "key", "space", "source"], rows)
+
+
+def _condition(space: Space) -> str:
+    """', with form=distance or cosine'."""
+    settings = [f"{name}={' or '.join(shown(v) for v in values)}" for name, values in space.when.items()]
+    return f", with {' and '.join(settings)}" if settings else ""
 
 
 def _default(entry: Entry) -> str:

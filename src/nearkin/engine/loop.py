@@ -35,7 +35,7 @@ from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
 VERSION = 1                         # raise it when the same settings begin to give other weights
-CHECKPOINT_SECONDS = 30             # between checkpoints: what SIGKILL can cost
+CHECKPOINT_SECONDS = 30.0           # between checkpoints: what SIGKILL can cost
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
 
@@ -89,10 +89,11 @@ def fit(
     device: torch.device,
     memory: Memory | None = None,
     lower: bool = False,
+    until: int | None = None,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
     after_epoch: Callable[[int], None] = lambda epoch: None,
-) -> Reached:
-    """Train, checkpoint, select.
+) -> Reached | None:
+    """Train, checkpoint, select. None when it pauses before the last epoch.
 
     The chosen weights are in `model_file(best_epoch)` afterwards. A checkpoint names the epoch that is best so far, and
     the weights of that epoch stay until a later checkpoint names another: whenever the process is killed, checkpoint
@@ -111,6 +112,7 @@ def fit(
         device: where it is computed.
         memory: cross-batch memory.
         lower: is the metric that selects better when it is low?
+        until: the epoch after which it pauses, with a checkpoint.
         watch: called with every entry of the log; of a run that goes on from a checkpoint, first with
             {"resumed": {"epoch": the epoch that it is in, "step": steps finished}}, which is not in the log.
         after_epoch: called with the number of every finished epoch.
@@ -193,6 +195,8 @@ def fit(
         objective.train()
         try:
             for epoch in range(done.epoch, epochs):
+                if until is not None and 0 < until <= epoch:        # it was paused here before
+                    return None
                 if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                     break
                 if not model.training:                              # validation has left it so
@@ -296,6 +300,9 @@ def fit(
                 log.write(**entry)
                 log.flush()
                 watch(entry)
+                if until is not None and until <= epoch + 1 < epochs:
+                    checkpoint()
+                    return None
                 if time.monotonic() - saved >= CHECKPOINT_SECONDS:
                     checkpoint()
                 stops.settle()

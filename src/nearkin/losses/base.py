@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar
@@ -13,8 +13,10 @@ from torch import Generator, Tensor, nn
 from nearkin.errors import NearkinError, some
 from nearkin.miners.foreign import from_indices, is_indices
 from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.spaces import MUSGRAVE, Log, Space
 
 Groups = list[dict[str, Any]]
+OWN_RATE = Log(1e-6, 1, source=MUSGRAVE)        # learning rate of parameters that a loss has itself
 INDICES: dict[type, str] = {
     Triplets: "triplets (a, p, n), 3 index tensors", PairMasks: "pairs (a1, p, a2, n), 4 index tensors",
 }  # fmt: skip
@@ -55,6 +57,8 @@ class Loss(nn.Module):
     A subclass defines `compute(pairs, tuples)`, and `draw` if it chooses something at random. One that has parameters
     for each class has `num_classes`: labels are then numbers from 0, and strings are refused.
 
+    `search` declares what tuning may try: hyper-parameter, or dotted key of the spec -> space (`nearkin.spaces`).
+
     Example:
         loss = nearkin.losses.ProxyAnchor(num_classes=4, dim=8)
         groups = [{"params": model.parameters()}, *loss.parameter_groups(lr=1e-4)]
@@ -67,6 +71,7 @@ class Loss(nn.Module):
     paper: ClassVar[str] = ""              # first publication
     accepts: ClassVar[tuple[type, ...]] = ()
     needs_square: bool = False              # it compares references with each other, so a memory cannot be used
+    search: ClassVar[Mapping[str, Space]] = {}
     lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters, divided by the base rate
     norm: ClassVar[str] = "none"            # how its source normalises the embedding: none or layer
     active: Tensor | None = None            # share of active terms in the last call, for the log
@@ -227,6 +232,8 @@ class ProxyLoss(Loss):
         dim: D, the dimension of the embeddings.
         per_class: the number of proxies per class.
     """
+
+    search: ClassVar[Mapping[str, Space]] = {"train.groups.loss.lr": OWN_RATE}
 
     def __init__(self, num_classes: int, dim: int, per_class: int = 1):
         super().__init__()

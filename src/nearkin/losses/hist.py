@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nearkin.config.bounds import above, at_least, one_of
-from nearkin.losses.base import ProxyLoss
+from nearkin.losses.base import OWN_RATE, ProxyLoss
 from nearkin.numerics import cross_entropy, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Log
 
 
 @LOSSES.register("hist")
@@ -55,6 +56,13 @@ class HIST(ProxyLoss):
 
     paper = "Lim et al. 2022"
     norm: ClassVar[str] = "layer"
+    search: ClassVar = {                        # two groups of its own in place of one
+        "tau": Log(4, 64, when={"distribution_loss": (True,)}),
+        "alpha": Log(0.1, 10, when={"graph": ("soft",)}),
+        "lam": Log(0.1, 10),
+        "train.groups.distributions.lr": OWN_RATE,
+        "train.groups.hgnn.lr": OWN_RATE,
+    }
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Losses on histograms of similarities with soft bins: histogram loss and FastAP."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -8,6 +10,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import soft_histogram
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Whole
 
 
 @LOSSES.register("histogram")
@@ -33,6 +36,7 @@ class Histogram(PairLoss):
     """
 
     paper = "Ustinova, Lempitsky 2016"
+    search: ClassVar = {"nodes": Whole(5, 125, 10)}
 
     def __init__(self, *, nodes: int = 65):
         super().__init__()
@@ -72,6 +76,7 @@ class FastAP(PairLoss):
     """
 
     paper = "Cakir et al. 2019"
+    search: ClassVar = {"bins": Whole(5, 50)}
 
     def __init__(self, *, bins: int = 10):
         super().__init__()

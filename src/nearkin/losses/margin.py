@@ -1,15 +1,17 @@
 """Margin loss, with a learned boundary between positive and negative distances."""
 
-from typing import Literal
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nearkin.config.bounds import at_least, one_of
 from nearkin.errors import NearkinError
-from nearkin.losses.base import TripletLoss, check_labels
+from nearkin.losses.base import OWN_RATE, TripletLoss, check_labels
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Uniform
 
 
 @LOSSES.register("margin")
@@ -44,6 +46,11 @@ class Margin(TripletLoss):
 
     paper = "Wu et al. 2017"
     lr_factor = 50.0
+    search: ClassVar = {
+        "margin": Uniform(0.02, 0.5),
+        "beta": Uniform(0.6, 1.4),
+        "train.groups.loss.lr": replace(OWN_RATE, when={"learn_beta": (True,)}),
+    }
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Multi-similarity loss."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -9,6 +9,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import TABLE_15, Uniform
 
 
 @LOSSES.register("multi_similarity")
@@ -39,6 +40,11 @@ class MultiSimilarity(PairLoss):
     """
 
     paper = "Wang et al. 2019"
+    search: ClassVar = {
+        "alpha": Uniform(2, 100, 2, source=TABLE_15),
+        "beta": Uniform(2, 100, 2, source=TABLE_15),
+        "base": Uniform(0, 1, 0.1, source=TABLE_15),
+    }
 
     def __init__(
         self, *, alpha: float = 2.0, beta: float = 40.0, base: float = 0.5, divisor: Literal["kept", "batch"] = "kept"

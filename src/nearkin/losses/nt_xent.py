@@ -1,5 +1,7 @@
 """NT-Xent loss."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from nearkin.config.bounds import above
@@ -7,6 +9,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Log
 
 
 @LOSSES.register("nt_xent")
@@ -31,6 +34,7 @@ class NTXent(PairLoss):
     """
 
     paper = "Chen et al. 2020"
+    search: ClassVar = {"temperature": Log(1e-3, 0.5)}
 
     def __init__(self, *, temperature: float = 0.07):
         super().__init__()

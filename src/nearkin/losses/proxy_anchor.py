@@ -1,5 +1,7 @@
 """ProxyAnchor loss."""
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from nearkin.config.bounds import above, at_least
@@ -7,6 +9,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, masked_lse, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import TABLE_15, Uniform
 
 
 @LOSSES.register("proxy_anchor")
@@ -35,6 +38,11 @@ class ProxyAnchor(ProxyLoss):
 
     paper = "Kim et al. 2020"
     lr_factor = 100.0
+    search: ClassVar = {
+        **ProxyLoss.search,
+        "alpha": Uniform(2, 100, 2, source=TABLE_15),
+        "delta": Uniform(0, 1, 0.1, source=TABLE_15),
+    }
 
     def __init__(self, num_classes: int, dim: int, *, alpha: float = 32.0, delta: float = 0.1):
         super().__init__(num_classes, dim)

@@ -1,5 +1,7 @@
 """ProxyNCA, and the objective of ProxyNCA++."""
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from nearkin.config.bounds import above
@@ -7,6 +9,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Log
 
 
 class _ProxyNCA(ProxyLoss):
@@ -43,6 +46,7 @@ class ProxyNCA(_ProxyNCA):
     """
 
     paper = "Movshovitz-Attias et al. 2017"
+    search: ClassVar = {**ProxyLoss.search, "scale": Log(1, 10)}
 
     def __init__(self, num_classes: int, dim: int, *, scale: float = 3.0):
         super().__init__(num_classes, dim)
@@ -82,6 +86,7 @@ class ProxyNCApp(_ProxyNCA):
     """
 
     paper = "Teh et al. 2020"
+    search: ClassVar = {**ProxyLoss.search, "temperature": Log(0.02, 1)}
 
     def __init__(self, num_classes: int, dim: int, *, temperature: float = 1 / 9):
         super().__init__(num_classes, dim)

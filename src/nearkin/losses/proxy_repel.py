@@ -1,16 +1,18 @@
 """ProxyAnchor's attraction, with proxies that repel each other."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nearkin.config.bounds import one_of
+from nearkin.losses.base import ProxyLoss
 from nearkin.losses.proxy_anchor import ProxyAnchor
 from nearkin.numerics import matmul, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Uniform
 
 
 @LOSSES.register("proxy_repel")
@@ -44,6 +46,11 @@ class ProxyRepel(ProxyAnchor):
     """
 
     paper = "Psomas 2020, eqs. 6.1 and 6.2"
+    search: ClassVar = {                # as wide as ProxyAnchor's, but not in the table
+        **ProxyLoss.search,
+        "alpha": Uniform(2, 100, 2),
+        "delta": Uniform(0, 1, 0.1),
+    }
 
     def __init__(
         self,

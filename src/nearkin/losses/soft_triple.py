@@ -1,7 +1,7 @@
 """SoftTriple loss, with several centres per class."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, matmul, others_and_own, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import TABLE_15, Choice, Uniform
 
 
 @LOSSES.register("soft_triple")
@@ -44,6 +45,16 @@ class SoftTriple(ProxyLoss):
     """
 
     paper = "Qian et al. 2019"
+    search: ClassVar = {
+        "scale": Uniform(2, 100, 2, source=TABLE_15),
+        "gamma": Choice(
+            [1 / factor for factor in range(10, 101, 10)],
+            source=f"{TABLE_15}, whose gamma is a factor: 10 to 100 in steps of 10; here, a divisor, 1/10 to 1/100",
+        ),
+        "delta": Uniform(0, 1, 0.1, source=TABLE_15),
+        "tau": Uniform(0, 1, 0.1, source=TABLE_15),
+        "train.groups.loss.lr": Uniform(1e-5, 1e-4, 1e-5, source=TABLE_15),
+    }
 
     def __init__(
         self,

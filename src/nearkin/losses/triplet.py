@@ -1,6 +1,6 @@
 """Triplet loss."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from nearkin.losses.base import TripletLoss
 from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
+from nearkin.spaces import Uniform
 
 
 @LOSSES.register("triplet")
@@ -37,6 +38,7 @@ class Triplet(TripletLoss):
     """
 
     paper = "Schroff et al. 2015"
+    search: ClassVar = {"margin": Uniform(0.02, 0.5)}
 
     def __init__(
         self,

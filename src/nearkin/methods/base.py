@@ -1,5 +1,6 @@
 """What a method is: the module that a batch's embeddings are trained by."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Generator, Tensor, nn
@@ -8,6 +9,7 @@ from nearkin.errors import NearkinError
 from nearkin.memory import Memory
 from nearkin.pairs import Embedded, Pairs
 from nearkin.regularisers import Mix
+from nearkin.spaces import Space
 
 
 class Method(nn.Module):
@@ -17,11 +19,14 @@ class Method(nn.Module):
     (`nearkin.methods.DRML`). The training loop knows nothing else: it calls a method, hands its parameters to the
     optimiser and saves them beside the model. A subclass defines `forward` and `parameter_groups`; one that is
     registered (`METHODS.register("my_method")`) also defines `around`.
+
+    `search` declares what tuning may try: hyper-parameter, or dotted key of the spec -> space (`nearkin.spaces`).
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     head: ClassVar[str] = "linear"          # the head of the model that it needs
+    search: ClassVar[Mapping[str, Space]] = {}
 
     @classmethod
     def around(cls, objective: Any, model: Any, **settings: Any) -> "Method":

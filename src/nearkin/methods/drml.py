@@ -15,6 +15,7 @@ from nearkin.models import Model
 from nearkin.models.drml import DRMLHead, PartLinear
 from nearkin.pairs import Embedded
 from nearkin.registry import METHODS
+from nearkin.spaces import Log
 
 
 @METHODS.register("drml")
@@ -45,6 +46,7 @@ class DRML(Method):
 
     paper: ClassVar[str] = "Zheng et al. 2021"
     head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
+    search: ClassVar = {"w_rep": Log(1, 100), "w_rec": Log(0.1, 10)}
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ And what the packages of losses and miners share: their submodules say what they
 
 import copy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 
 from nearkin.errors import NearkinError
 from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.spaces import Space
 
 
 class Miner:
@@ -21,13 +22,14 @@ class Miner:
 
     `gives` says which, `PairMasks` or `Triplets`; a loss that does not accept it is refused when the objective is
     built. Randomness comes from the generator of the call, never from a state of the miner. A subclass defines
-    `mine(pairs, generator)`.
+    `mine(pairs, generator)`; its `search` declares what tuning may try: hyper-parameter -> space (`nearkin.spaces`).
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     gives: ClassVar[type]
     paper: ClassVar[str] = ""
+    search: ClassVar[Mapping[str, Space]] = {}
 
     def __call__(
         self,

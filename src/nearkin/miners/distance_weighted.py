@@ -1,5 +1,7 @@
 """Distance-weighted sampling of negatives."""
 
+from typing import ClassVar
+
 import torch
 from torch import Generator, Tensor
 
@@ -8,6 +10,7 @@ from nearkin.miners.base import Miner
 from nearkin.numerics import double, drawn
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
+from nearkin.spaces import Uniform
 
 
 @MINERS.register("distance_weighted")
@@ -36,6 +39,7 @@ class DistanceWeighted(Miner):
 
     gives = Triplets
     paper = "Wu et al. 2017"
+    search: ClassVar = {"cutoff": Uniform(0.1, 1)}
 
     def __init__(self, *, cutoff: float = 0.5, upper: float | None = None):
         between(0, 2, cutoff=cutoff)

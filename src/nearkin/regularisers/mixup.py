@@ -1,6 +1,7 @@
 """Manifold mixup for metric learning."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from torch import Generator, Tensor
 from nearkin.config.bounds import above, between
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
+from nearkin.spaces import Log
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Mixup(Regulariser):
             h = stage(mix(depth, h) if mix else h)
         value = objective(nearkin.pairs.Embedded(h, mix=mix), labels)
     """
+
+    search: ClassVar = {"alpha": Log(0.2, 8)}
 
     def __init__(self, *, alpha: float = 2.0, depth: int | None = None):
         above(0, alpha=alpha)

@@ -1,5 +1,7 @@
 """Penalty on the norm of the raw embeddings."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from nearkin.config.bounds import at_least, one_of
@@ -7,6 +9,7 @@ from nearkin.numerics import mean_norm
 from nearkin.pairs import Pairs
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
+from nearkin.spaces import Log
 
 
 @REGULARISERS.register("norm")
@@ -29,6 +32,8 @@ class Norm(Regulariser):
         objective = nearkin.engine.objective.Objective(nearkin.losses.Triplet(), None, [regulariser])
         value = objective(embeddings, labels)
     """
+
+    search: ClassVar = {"nu": Log(1e-4, 0.1)}
 
     def __init__(self, *, nu: float = 0.005, power: int = 1):
         at_least(0, nu=nu)

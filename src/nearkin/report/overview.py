@@ -111,7 +111,8 @@ def _budgets(board: Board) -> list[Part]:
     rows = []
     for method in board.methods:
         runs = [m.run for m in method.members if m.done and not m.untrained]
-        given = budget_of(runs, len(method.values), len({m.fold for m in method.members})) if runs else {}
+        folds, trials = len({m.fold for m in method.members}), max((m.trials for m in method.members), default=0)
+        given = budget_of(runs, len(method.values), folds, trials=trials) if runs else {}
         rows.append([method.name, *(given.get(key) for key in BUDGET)])
     table = Table(f"budgets{board.suffix}", ["method", *BUDGET], rows)
     given_to = [row for row in table.records() if row["network"] is not None]

@@ -43,6 +43,7 @@ def train(
     test: bool = True,
     watch: Watch = lambda entry: None,
     tensorboard: bool = False,
+    until: int | None = None,
     **words: Any,
 ) -> Run:
     """Train, select on validation classes, store the final model; then test it, once.
@@ -56,6 +57,7 @@ def train(
         test: test the final model; `nearkin.test` does it later.
         watch: called with every entry of the log.
         tensorboard: write TensorBoard events too.
+        until: the epoch after which it pauses, with a checkpoint; the same call without it goes on from there.
         words: further settings, over those of `spec`: `train(spec, seed=1)`.
 
     Example:
@@ -78,10 +80,10 @@ def train(
             if tensorboard and here.first:
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
             if not here.share(lambda: is_final(run)):
-                _fit(run, prepared, watch if here.first else lambda entry: None, device)
+                _fit(run, prepared, watch if here.first else lambda entry: None, device, until)
             here.wait()                                             # rank 0 has written final.json
             del prepared                                            # the test reads its own
-            if test:
+            if test and run.final:                                  # not while it pauses
                 measure(store, run, device=device)
         here.wait()
     return run
@@ -106,7 +108,7 @@ def untouched(device: torch.device) -> Iterator[None]:
             torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
 
 
-def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> None:
+def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until: int | None) -> None:
     """Train and store a final model. No label of a test row is known here."""
     spec, split, here = prepared.spec, prepared.split, ranks()
     if (kind := half(spec.train.amp)) and device.type == "cpu" and (why := trap(kind)):
@@ -129,7 +131,9 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device) -> No
     source = make_source(prepared, model.to(device))
     synchronise(model)
     fit_head(model, source, split.train, prepared.labels, device)
-    done = _loop(run, prepared, model, objective, source, memory, watch, device, again)
+    done = _loop(run, prepared, model, objective, source, memory, watch, device, again, until)
+    if done is None:                                                # paused
+        return
     run.promote(model_file(done.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
     here.wait()
     load_model(model, run)
@@ -159,8 +163,8 @@ def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray,
 
 def _loop(
     run: Run, prepared: Prepared, model: Model, objective: Method, source: Source, memory: Memory | None, watch: Watch,
-    device: torch.device, again: bool,
-) -> Reached:  # fmt: skip
+    device: torch.device, again: bool, until: int | None,
+) -> Reached | None:  # fmt: skip
     spec, split, here = prepared.spec, prepared.split, ranks()
 
     def validate(model: Model) -> dict[str, float]:
@@ -195,7 +199,7 @@ def _loop(
     watch({"plan": plan})
     return fit(
         run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
-        validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch,
+        validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch, until=until,
         lower=METRICS[spec.train.select.partition("@")[0]].better == "low",
         **({"after_epoch": keep_test_embeddings} if spec.train.curve else {}),
     )  # fmt: skip

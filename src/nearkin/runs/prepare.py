@@ -4,6 +4,8 @@ Labels, columns and class names of test rows are not in it: `runs/test.py` reads
 stored as final. Nor are paths, but for data.cache=none, where pixels are read from named files (data/forms.py).
 """
 
+import os
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -137,13 +139,24 @@ def check_network(spec: RunSpec) -> None:
     if (spec.model.dim or 0) > MOST_DIMENSIONS:
         raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
     if spec.train.epochs and spec.method is None:
-        with torch.random.fork_rng(devices=[]):                     # a small one, to see what goes together
-            objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
-        if spec.memory.size:
-            objective.check_memory()
-        groups = {"backbone", "head", *(group["name"] for group in objective.parameter_groups())}
-        if unknown := sorted(set(spec.train.groups) - groups):
-            raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
+        check_objective(spec)
+
+
+def check_objective(spec: RunSpec) -> None:
+    """Loss, miner and regulariser that do not go together or refuse a hyper-parameter, a memory beside them, and
+    settings of a parameter group that is not there."""
+    with torch.random.fork_rng(devices=[]):                         # a small one, to see what goes together
+        objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
+    if spec.memory.size:
+        objective.check_memory()
+    check_groups(spec, objective)
+
+
+def check_groups(spec: RunSpec, method: Method) -> None:
+    """Settings of a parameter group that neither the network nor the method has are refused."""
+    groups = {"backbone", "head", *(group["name"] for group in method.parameter_groups())}
+    if unknown := sorted(set(spec.train.groups) - groups):
+        raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
 
 
 @lru_cache(maxsize=16)
@@ -156,9 +169,25 @@ def _check_fit(name: str, part: Any, path: Path, size: int, time: int) -> None:
 def read_table(data: DataSpec) -> Table:
     """The rows of a data set; no image is decoded."""
     drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    table = load_table(data.name, data.root, **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
     check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
     return table if data.exclude is None else exclude(table, data.exclude)
+
+
+def root_of(data: DataSpec) -> Path | None:
+    """Where the data lie: where the spec says; on a node of a cluster, which has a name, where NEARKIN_ROOT_<DATASET>
+    says, if it is set there. The spec keeps its root, which is the caller's."""
+    node = os.environ.get("NEARKIN_NODE")
+    if node is None or data.root is None:
+        return data.root
+    variable = f"NEARKIN_ROOT_{re.sub(r'[^A-Z0-9]', '_', data.name.upper())}"
+    root = Path(os.environ.get(variable, data.root)).expanduser()
+    if not root.exists():
+        raise NearkinError(
+            f"node {node} has no {root}: put the data of {data.name} there, or start Ray on that node with "
+            f"{variable}=DIR"
+        )
+    return root
 
 
 def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:

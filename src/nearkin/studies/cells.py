@@ -1,6 +1,8 @@
 """What a study is once its file is read: cells, and the table that is wanted of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nearkin.config.spec import RunSpec
 
@@ -14,6 +16,7 @@ class Cell:
     spec: RunSpec
     fold: int | None = None                     # of a protocol with folds
     baseline: str | None = None                 # which, if it was added beside trained cells
+    trials: int = 0                             # of the search that chose its settings
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Study:
     twin: str = ""                              # the published table that it repeats
     readings: tuple[str, ...] = ("chosen",)     # which epochs of a run are told (studies/readings.py)
     evaluations: tuple[str, ...] = ("separated",)       # of folds: each by itself, or their embeddings joined
+    tune: Mapping[str, Any] | None = None       # how the settings of its rows are searched (tuning/plan.py)
 
     @property
     def select(self) -> str:

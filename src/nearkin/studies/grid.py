@@ -16,6 +16,7 @@
     metrics: [recall@1, map_at_r, train.rho]
     readings: [chosen, last, test_best]         # which epochs the table tells
     baselines: customary                        # pooled and random_head; or all, none, a list
+    tune: {trials: 20}                          # a search for every row, and tuned rows beside the default ones
     real: {base: {dataset: cub}, seeds: [0, 1, 2]}      # what takes the place of the above when root=DIR is given
 
 Runs that are not stored yet go to worker processes of one thread each. Kill it and call it again: what is done is
@@ -25,6 +26,7 @@ skipped, what was begun goes on.
 import itertools
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +44,14 @@ from nearkin.studies.readings import READINGS
 __all__ = ["Cell", "Study", "read_study"]
 
 KEYS = ("name", "twin", "base", "bases", "axes", "seeds", "folds", "evaluations", "metrics", "readings", "baselines",
-        "real")  # fmt: skip
+        "tune", "real")  # fmt: skip
 EVALUATIONS = ("separated", "concatenated")
+SETTINGS = "settings"                           # the axis default, tuned
 
 
-def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
-    """`words` are laid over the base, as `root=DIR` on the command line. Everything that can be wrong with the file is
-    said before anything runs."""
+def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping[str, Any] | None = None) -> Study:
+    """`words` are laid over the base, as `root=DIR` on the command line, `tune` over the file's own. Everything that
+    can be wrong with the file is said before anything runs."""
     content = _real(read_yaml(path), canonical(words or {}), path)
     for key in content:
         if key not in KEYS:
@@ -71,12 +74,19 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None) -> Study:
         cells = [Cell(c.labels, c.seed, make_spec(c.spec, {"train.curve": True}), c.fold) for c in cells]
     if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
         raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
-    cells += baseline_cells(cells, tuple(axes), baselines)
+    names = tuple(axes)
+    told = content.get("tune")
+    if tune is not None and isinstance(told, dict | None):
+        told = {**(told or {}), **tune}
+    if told is not None:                                            # tuned rows come beside these (tuning/tuned.py)
+        names = (*axes, SETTINGS)
+        cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
+    cells += baseline_cells(cells, names, baselines)
     found = [_metric(str(m)) for m in metrics]
-    _distinct([*axes, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
+    _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
     return Study(
-        name, tuple(axes), tuple(cells), tuple(found), Path(path).read_text(),
-        str(content.get("twin") or ""), readings, evaluations,
+        name, names, tuple(cells), tuple(found), Path(path).read_text(),
+        str(content.get("twin") or ""), readings, evaluations, told,
     )  # fmt: skip
 
 

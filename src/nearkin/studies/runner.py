@@ -1,28 +1,18 @@
-"""The runs of a study in worker processes of one thread each, spread over the GPUs that are there."""
+"""The runs of a study on their way through an executor."""
 
-import multiprocessing
-import os
 import re
-import threading
-import time
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from multiprocessing import connection, forkserver
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from nearkin.config.spec import stored_spec
 from nearkin.errors import NearkinError
-from nearkin.runs.fit import train
 from nearkin.runs.log import LogReader
 from nearkin.runs.prepare import Data, prepare
-from nearkin.runs.run import RunLocked
 from nearkin.runs.store import Run, Store
-from nearkin.runs.test import test
 from nearkin.storage import atomic
 from nearkin.studies.cells import Cell, Study
+from nearkin.studies.executors import Executor, Task, Working
 from nearkin.studies.pace import work_of
 
 REFUSED = "refused"                 # in place of the hash of a run whose settings do not go together
@@ -30,12 +20,12 @@ REFUSED = "refused"                 # in place of the hash of a run whose settin
 
 @dataclass
 class Job:
-    """A cell on its way through the workers."""
+    """A cell on its way."""
 
     cell: Cell
     run: Run
     metrics: list[str] = field(default_factory=list)    # that its test has to give
-    process: BaseProcess | None = None
+    working: Working | None = None                      # while an executor has it
     worker: int = 0                                     # which of the workers has it
     error: str | None = None
     same: "Job | None" = None                           # an earlier cell of the same hash: one run serves both
@@ -50,7 +40,7 @@ class Job:
     @property
     def finished(self) -> bool:
         """Is the run done, and has it all metrics that the study asks for?"""
-        if not self._finished and self.process is None:             # a look at the files; once it is true, it stays so
+        if not self._finished and self.working is None:             # a look at the files; once it is true, it stays so
             self._finished = self.run.done and (self.run.purpose == "trial" or self._measured())
         return self._finished
 
@@ -66,7 +56,7 @@ class Job:
         """done, failed, running, waiting, or elsewhere: in another part."""
         if self.same is not None:
             return self.same.state
-        if self.process is not None:
+        if self.working is not None:
             return "running"
         if self.error is not None:
             return "failed"
@@ -77,7 +67,7 @@ class Job:
         """How much of its work is done."""
         if self.state == "done":
             return self.work
-        return min(self.work, float(self.watched().get("step", 0))) if self.process is not None else 0.0
+        return min(self.work, float(self.watched().get("step", 0))) if self.working is not None else 0.0
 
     def watched(self) -> dict[str, Any]:
         """The last entry of its log. Only what is new is read."""
@@ -126,7 +116,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     path = store.root / "studies" / study.name / "study.json"
     cells = [
         {"labels": job.cell.labels, "seed": job.cell.seed, "fold": job.cell.fold, "run": job.run.hash,
-         "baseline": job.cell.baseline, "error": job.error}
+         "baseline": job.cell.baseline, "trials": job.cell.trials, "error": job.error}
         for job in jobs
     ]  # fmt: skip
     told = {
@@ -138,105 +128,34 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     return path
 
 
-def warm_up() -> Any:
-    """Begin the process that workers are forked from: what they import is imported once, not once per run, and while
-    the caller reads the study's data. torch's optimisers import torch._dynamo at their first step: that takes a second.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nearkin.runs.fit", "torch._dynamo", "pyarrow.parquet"])
-    threads = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"                             # spinning threads of two workers starve each other
-    forkserver.ensure_running()
-    if threads is None:
-        del os.environ["OMP_NUM_THREADS"]
-    else:
-        os.environ["OMP_NUM_THREADS"] = threads
-    return context
-
-
-def run_jobs(jobs: list[Job], *, runs: Path, workers: int, poll: float = 0.2) -> Iterable[list[Job]]:
-    """Train and test what is not stored, `workers` at a time; yields after every look at the processes."""
-    context = warm_up()
+def run_jobs(jobs: list[Job], executor: Executor, *, poll: float = 0.2) -> Iterable[list[Job]]:
+    """Train and test what is not stored; yields after every look at what is under way."""
     waiting = [job for job in jobs if job.same is None and job.error is None and job.part and not job.finished]
     running: list[Job] = []
     try:
         while waiting or running:
-            for job in [job for job in running if job.process is not None and not job.process.is_alive()]:
+            for job in [job for job in running if job.working is not None and not job.working.alive]:
                 _collect(job)
                 running.remove(job)
-            while waiting and len(running) < workers:
+            while waiting and len(running) < executor.workers:
                 job = waiting.pop(0)
-                job.worker = min(set(range(workers)) - {other.worker for other in running})
-                gpu = gpu_of(job.worker, job.cell.spec.train.device)
-                target = (job.cell.spec.whole(), str(runs), str(job.run.path), job.metrics, gpu)
-                job.process = context.Process(target=_work, args=target)
-                job.process.start()
+                job.worker = min(set(range(executor.workers)) - {other.worker for other in running})
+                task = Task(job.cell.spec.whole(), job.run.path, tuple(job.metrics))
+                job.working = executor.start(task, job.worker)
                 running.append(job)
             yield jobs
-            connection.wait([job.process.sentinel for job in running if job.process is not None], timeout=poll)
+            executor.wait([job.working for job in running if job.working is not None], poll)
     finally:
         for job in running:
-            if job.process is not None:
-                job.process.terminate()
-                job.process.join()
-                job.process = None
-
-
-def gpu_of(worker: int, device: str) -> int | None:
-    """The GPU of a worker: of several, each takes the next; None: what torch takes by itself, or what the spec names.
-
-    The spec keeps its word, auto or cuda: which of the GPUs it was means nothing on the next machine.
-    """
-    import torch
-
-    count = torch.cuda.device_count() if device in ("auto", "cuda") else 0
-    return worker % count if count > 1 else None
+            if job.working is not None:
+                job.working.stop()
+                job.working = None
 
 
 def _collect(job: Job) -> None:
-    """What became of a worker."""
-    process, job.process = job.process, None
-    assert process is not None
-    process.join()
+    """What became of a task."""
+    working, job.working = job.working, None
+    assert working is not None
+    why = working.ended()
     if not job.finished:
-        note = job.run.path / "error.txt"
-        ended = f"the worker ended with exit code {process.exitcode}"
-        job.error = note.read_text().strip().splitlines()[0] if note.exists() else ended
-
-
-def _end_with_the_parent() -> None:
-    """A runner that is killed cannot end its workers: they see it, write a checkpoint and end themselves."""
-    import signal
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _work(spec: dict[str, Any], runs: str, path: str, metrics: list[str], gpu: int | None = None) -> None:
-    import signal
-
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)                    # the parent ends its workers itself
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    torch.set_num_threads(1)
-    if gpu is not None:
-        torch.cuda.set_device(gpu)                                  # what `cuda` without a number means from here on
-    note = Path(path) / "error.txt"
-    note.unlink(missing_ok=True)
-    try:
-        while True:
-            try:
-                run = train(stored_spec(spec), runs=runs)
-                if run.purpose == "final":
-                    test(run, metrics=metrics)
-                break
-            except RunLocked:                                       # another study has it: wait for its result
-                time.sleep(1)
-    except Exception as error:                                      # whatever it is, the study goes on without this run
-        note.parent.mkdir(parents=True, exist_ok=True)
-        first = str(error) if isinstance(error, NearkinError) else f"{type(error).__name__}: {error}"
-        note.write_text(" ".join(first.split()) + "\n\n" + traceback.format_exc())
-        raise SystemExit(2) from None
+        job.error = why or "it ended, and the store does not hold what was asked for"

@@ -77,7 +77,8 @@ def _row(
     done = [job.run for job in jobs if job.cell.seed in values]
     failed = sum(job.state == "failed" for job in jobs)
     row = Row((*labels, *words), len(values), failed, values=values, reading=reading)
-    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}), joined=evaluation == "concatenated")
+    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}), joined=evaluation == "concatenated",
+                           trials=max(job.cell.trials for job in jobs))  # fmt: skip
     row.over_folds = len(values) == 1 and len(single) > 1
     for metric in study.columns:
         found = [own[metric] for own in values.values() if own.get(metric) is not None]

@@ -1,0 +1,175 @@
+"""`nearkin choose`: only the winner is tested, the verdict is that of the numbers, and what is interrupted goes on."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from nearkin.cli.app import app
+from nearkin.errors import NearkinError
+from nearkin.runs.store import Store
+from nearkin.studies.executors import Executor, Task, Working, carry_out
+from nearkin.tuning import choose, verdict
+from nearkin.tuning.choose import Choice
+from nearkin.tuning.schedule import Plan
+
+FEW = {"contrastive": {"loss": "contrastive"}, "arcface": {"loss": "arcface"}, "triplet": {"loss": "triplet"},
+       "proxy_nca": {"loss": "proxy_nca"}}  # fmt: skip
+
+
+class Done(Working):
+    alive = False
+
+    def ended(self):
+        return None
+
+    def stop(self): ...
+
+
+class Here(Executor):
+    """Carries tasks out at once, in this process; fails where a test wants it."""
+
+    def __init__(self, workers=1, stop_at=None):
+        super().__init__(workers)
+        self.tasks, self.stop_at = [], stop_at
+
+    def start(self, task: Task, worker: int):
+        if self.stop_at == len(self.tasks):
+            raise KeyboardInterrupt
+        self.tasks.append(task)
+        carry_out(task)
+        return Done()
+
+    def wait(self, working, seconds): ...
+
+
+@pytest.fixture
+def small(monkeypatch, tiny):
+    """Four methods, and a plan that does not depend on the machine: 2 steps per unit, 2 finalists, 2 seeds."""
+    monkeypatch.setattr(choose, "PORTFOLIO", FEW)
+    monkeypatch.setattr(choose, "plan", lambda *_, **__: Plan(2, 4, 2, 2, True))
+    return {key: value for key, value in tiny.items() if key != "epochs"}
+
+
+def test_only_the_winner_is_tested(small, tmp_path):
+    store = Store(tmp_path)
+    choice = Choice(small, 60, store, 1).run(Here())
+    runs = {run.hash: run for run in store.runs()}
+    assert [name for name, run in runs.items() if run.tested] == [choice.winning_run.hash]
+    assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
+    trials = [run for run in runs.values() if run.purpose == "trial"]
+    assert len(trials) == 4
+    assert {run.stored["train"]["seed"] for run in trials} == {1000}
+    epochs = sorted(max(line.get("epoch_end", 0) for line in run.log_lines()) for run in trials)
+    assert epochs == [1, 1, 2, 2]                                   # the better half went on, nothing was begun again
+    for run in trials:
+        steps = [line["step"] for line in run.log_lines() if "step" in line]
+        assert steps == list(range(1, len(steps) + 1))
+
+    first = {c.name: c.screened[0] for c in choice.candidates.values()}
+    second = {c.name: c.screened[1] for c in choice.candidates.values() if len(c.screened) == 2}
+    assert set(second) == set(sorted(first, key=lambda name: -first[name])[:2])
+    finals = {c.name: c for c in choice.candidates.values() if c.runs}
+    assert set(finals) == set(second)
+    means = {}
+    for name, candidate in finals.items():
+        assert sorted(candidate.runs) == [0, 1]
+        values = [json.loads((run.path / "final.json").read_text())["validation"]["map_at_r"]
+                  for run in candidate.runs.values()]  # fmt: skip
+        means[name] = sum(values) / 2
+    plain = json.loads((choice.untrained.path / "final.json").read_text())["validation"]["map_at_r"]
+    best = max(means, key=lambda name: means[name])
+    assert choice.winning_name == (best if means[best] > plain else "the untrained network")
+
+    said = " ".join(verdict.sentences(choice))
+    assert choice.winning_name in said
+    assert f"Recall@1 {100 * choice.winning_run.result['test']['recall@1']:.1f} %" in said
+    names = [row[0] for row in verdict.table(choice).rows]
+    assert sorted(names) == sorted([*FEW, "the untrained network"])
+
+
+def test_the_same_again_trains_nothing(small, tmp_path):
+    first = Choice(small, 60, Store(tmp_path), 1).run(Here())
+    executor = Here()
+    second = Choice(small, 60, Store(tmp_path), 1).run(executor)
+    assert executor.tasks == []
+    assert second.winning_run.hash == first.winning_run.hash
+    assert second.used > first.used - 60
+    assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("stop_at", [0, 3, 5, 7, 9])
+def test_what_is_interrupted_goes_on(small, tmp_path, stop_at):
+    whole = Choice(small, 60, Store(tmp_path / "whole"), 1).run(Here())
+    store = Store(tmp_path / "stopped")
+    with pytest.raises(KeyboardInterrupt):
+        Choice(small, 60, store, 1).run(Here(stop_at=stop_at))
+    choice = Choice(small, 60, store, 1).run(Here())
+    assert choice.winning_run.hash == whole.winning_run.hash
+    assert choice.winning_run.result["test"] == whole.winning_run.result["test"]
+    assert {run.hash for run in store.runs()} == {run.hash for run in Store(tmp_path / "whole").runs()}
+
+
+def test_if_the_untrained_network_wins_it_says_so(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(Choice, "plain", 2.0)
+    choice = Choice(small, 60, Store(tmp_path), 1).run(Here())
+    assert choice.winner is None
+    assert choice.winning_run.stored["train"]["epochs"] == 0
+    assert "the untrained network wins: no loss was better" in verdict.sentences(choice)[0]
+
+
+def test_no_time_at_all_still_answers(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(choose, "plan", lambda *_, **__: Plan(0, 0, 0, 0, False))
+    choice = Choice(small, 0.001, Store(tmp_path), 1).run(Here())
+    said = " ".join(verdict.sentences(choice))
+    assert "no loss could be trained within this time" in said
+    assert "rests on nothing but the untrained network" in said
+    assert choice.winning_run.tested
+
+
+def test_when_the_time_is_up_nothing_more_begins(small, tmp_path, monkeypatch):
+    executor = Here()
+    monkeypatch.setattr(Choice, "late", property(lambda self: len(executor.tasks) >= 5))
+    choice = Choice(small, 60, Store(tmp_path), 1).run(executor)
+    assert len(executor.tasks) == 5                                 # four screened, one of them further
+    assert choice.finalists == []
+    assert choice.winning_name == "the untrained network"
+
+
+def test_the_lead_class_by_class(small, tmp_path):
+    choice = Choice(small, 60, Store(tmp_path), 1).run(Here())
+    first, second = (c.runs[0] for c in choice.finalists)
+    expected = []
+    values = []
+    for run in (first, second):
+        with np.load(run.path / "validation.npz") as held:
+            z, labels = held["embeddings"].astype(float), held["labels"]
+        z /= np.linalg.norm(z, axis=1, keepdims=True)
+        own = {}
+        for q in range(len(z)):
+            order = [i for i in np.argsort(-(z @ z[q]), kind="stable") if i != q]
+            r = sum(labels == labels[q]) - 1
+            hits = [labels[i] == labels[q] for i in order[:r]]
+            own.setdefault(labels[q], []).append(sum(sum(hits[: i + 1]) / (i + 1) for i in range(r) if hits[i]) / r)
+        values.append({c: np.mean(v) for c, v in own.items()})
+    expected = [values[0][c] - values[1][c] for c in sorted(values[0])]
+    assert verdict.by_class(first, second, "map_at_r") == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["dataset=glyphs", "--minutes", "0"], "--minutes 0: above 0"),
+    (["dataset=glyphs", "loss=margin"], "loss.name=margin: choose decides this itself"),
+    (["dataset=glyphs", "protocol=standard"], "holds out no validation classes"),
+    (["dataset=folder", "root=/nowhere/at/all"], "/nowhere/at/all"),
+])  # fmt: skip
+def test_bad_input_is_one_sentence(words, said, tmp_path):
+    done = CliRunner().invoke(app, ["choose", *words, "--runs", str(tmp_path / "runs")])
+    assert isinstance(done.exception, NearkinError), (done.output, done.exception)
+    assert said in str(done.exception)
+
+
+def test_few_classes_get_more_validation(tmp_path):
+    choice = Choice({"dataset": "glyphs", "data.classes": 24, "data.per_class": 10}, 1, Store(tmp_path), 1)
+    assert choice.spec.protocol.params["share"] == pytest.approx(4 / 12, abs=1e-3)
+    assert "validation: 4 of 12 training classes" in choice.said[0]

@@ -1,0 +1,160 @@
+"""Trials in the storage: none is lost, none is done twice, and the best go on; without any training."""
+
+import json
+
+import pytest
+
+from nearkin.config.spec import make_spec
+from nearkin.errors import NearkinError
+from nearkin.spaces import Uniform
+from nearkin.tuning.ledger import COMPLETE, FAILED, PRUNED, RUNNING, Ledger, open_storage
+from nearkin.tuning.plan import Search
+from nearkin.tuning.search import epochs_saved
+
+SPACE = {"loss.alpha": Uniform(2, 100, 2), "loss.base": Uniform(0, 1, 0.1)}
+
+
+def search(sampler="random", trials=9, rungs=(9,), keep=1, space=SPACE, seed=3):
+    spec = make_spec({"loss": "multi_similarity", "epochs": rungs[-1]})
+    return Search("toy", ("ms",), (spec,), space, trials, sampler, rungs, keep, seed)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return open_storage(f"sqlite:///{tmp_path}/tune.db")
+
+
+def worth(values, rung=0):
+    return -abs(values["loss.alpha"] - 60) / 100 + values["loss.base"] / 10 + rung
+
+
+def carried_on(ledger):
+    """All claims that can be had, each reported at once."""
+    found = []
+    while (claim := ledger.claim()) is not None:
+        found.append((claim.number, claim.rung))
+        ledger.report(claim, worth(claim.values, claim.rung), [])
+    return found
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "coordinate"])
+def test_every_trial_is_claimed_once(storage, tmp_path, sampler):
+    ledger = Ledger(search(sampler), storage, tmp_path / "locks")
+    assert carried_on(ledger) == [(i, 0) for i in range(9)]
+    assert ledger.over()
+    trials = ledger.trials()
+    assert {t.state for t in trials} == {COMPLETE}
+    assert trials[0].values == {"loss.alpha": 2.0, "loss.base": 0.5}        # the row's own
+    best = max(trials, key=lambda t: worth(t.values))
+    assert ledger.best() == best
+    assert best.score == pytest.approx(worth(best.values))
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "coordinate"])
+def test_a_search_that_is_opened_again_goes_on_as_if_it_had_not_stopped(tmp_path, sampler):
+    def values(name, stops):
+        own = open_storage(f"sqlite:///{tmp_path}/{name}.db")
+        for stop in (*stops, 9):
+            ledger = Ledger(search(sampler), own, tmp_path / name)
+            for _ in range(stop - len(ledger.trials())):
+                claim = ledger.claim()
+                ledger.report(claim, worth(claim.values), [])
+        return [t.values for t in ledger.trials()]
+
+    assert values("whole", []) == values("stopped", [1, 4, 5])
+
+
+def test_two_processes_share_trials_and_a_dead_ones_are_taken_over(storage, tmp_path):
+    first, second = (Ledger(search(trials=4), storage, tmp_path / "locks") for _ in range(2))
+    claims = [first.claim(), second.claim(), first.claim()]
+    assert [c.number for c in claims] == [0, 1, 2]
+    claims[1].lock.release()                                        # what the system does when a process dies
+    again = first.claim()
+    assert (again.number, again.values) == (1, claims[1].values)    # the same trial, the same values
+    last = first.claim()
+    assert last.number == 3
+    assert second.claim() is None                                   # all are under way
+    assert not second.over()
+    assert len(second.trials()) == 4
+
+
+def test_a_failed_trial_counts_and_is_no_result(storage, tmp_path):
+    ledger = Ledger(search(trials=2), storage, tmp_path / "locks")
+    ledger.fail(ledger.claim(), "the loss became nan")
+    claim = ledger.claim()
+    ledger.report(claim, -5.0, ["abc"])
+    assert ledger.over()
+    assert [t.state for t in ledger.trials()] == [FAILED, COMPLETE]
+    assert ledger.trials()[0].error == "the loss became nan"
+    assert ledger.best().number == 1
+
+
+def test_where_low_is_better_the_lowest_wins(storage, tmp_path):
+    ledger = Ledger(search(trials=3), storage, tmp_path / "locks", lower=True)
+    for score in (0.5, 0.2, 0.7):
+        ledger.report(ledger.claim(), score, [])
+    assert (ledger.best().number, ledger.best().score) == (1, 0.2)
+    assert [t.score for t in ledger.trials()] == [0.5, 0.2, 0.7]
+
+
+def test_halving_against_a_loop(storage, tmp_path):
+    """27 trials at epoch 1; the best 9 go on to epoch 3, of them the best 3 to epoch 9, the best one to 27."""
+    own = search(trials=27, rungs=(1, 3, 9, 27), keep=3)
+    ledger = Ledger(own, storage, tmp_path / "locks")
+    claims = carried_on(ledger)
+    alive, expected = list(range(27)), []
+    values = {t.number: t.values for t in ledger.trials()}
+    for rung in range(4):
+        expected += [(n, rung) for n in sorted(alive)]
+        alive = sorted(alive, key=lambda n: (-worth(values[n], rung), n))[: 27 // 3 ** (rung + 1)]
+    assert claims == expected
+    assert ledger.over()
+    states = {t.number: t.state for t in ledger.trials()}
+    assert sum(state == COMPLETE for state in states.values()) == 1
+    assert sum(state == PRUNED for state in states.values()) == 26
+    assert ledger.best().values == max(values.values(), key=worth)
+    assert epochs_saved(ledger) == (18 * 1 + 6 * 3 + 2 * 9 + 1 * 27, 27 * 27)
+
+
+def test_halving_waits_for_all_trials_of_a_rung(storage, tmp_path):
+    first, second = (Ledger(search(trials=3, rungs=(1, 3), keep=3), storage, tmp_path / "locks") for _ in range(2))
+    held = second.claim()
+    for _ in range(2):
+        claim = first.claim()
+        first.report(claim, worth(claim.values), [])
+    assert first.claim() is None                                    # one of them is not there yet
+    second.report(held, 9.0, [])
+    claim = first.claim()
+    assert (claim.number, claim.rung) == (held.number, 1)           # the best of the three goes on
+    assert [t.state for t in first.trials()].count(PRUNED) == 2
+
+
+def test_another_search_of_the_same_name_is_refused(storage, tmp_path):
+    Ledger(search(), storage, tmp_path / "locks")
+    wider = {**SPACE, "loss.alpha": Uniform(2, 200, 2)}
+    with pytest.raises(NearkinError, match=r"begun with space loss.alpha: 2 to 100 in steps of 2, now 2 to 200"):
+        Ledger(search(space=wider), storage, tmp_path / "locks")
+    with pytest.raises(NearkinError, match="sampler random, now tpe"):
+        Ledger(search("tpe"), storage, tmp_path / "locks")
+    with pytest.raises(NearkinError, match=r"space loss.base: 0 to 1 in steps of 0.1, now none"):
+        Ledger(search(space={"loss.alpha": SPACE["loss.alpha"]}), storage, tmp_path / "locks")
+    more = Ledger(search(trials=12), storage, tmp_path / "locks")   # more of the same is the same search
+    assert len(carried_on(more)) == 12
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all/tune.db", "nosuchdatabase://here", "words"])
+def test_a_storage_that_cannot_be_reached_is_one_sentence(url):
+    with pytest.raises(NearkinError, match=r"--storage .* cannot be reached"):
+        open_storage(url)
+
+
+def test_what_is_stored_can_be_read_without_nearkin(storage, tmp_path):
+    import optuna
+
+    ledger = Ledger(search(trials=2), storage, tmp_path / "locks")
+    carried_on(ledger)
+    plain = optuna.load_study(study_name="toy: ms", storage=storage)
+    assert [t.state.name for t in plain.trials] == ["COMPLETE"] * 2
+    assert plain.best_value == ledger.best().score
+    json.dumps(plain.user_attrs)
+    assert RUNNING not in {t.state for t in ledger.trials()}
