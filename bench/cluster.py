@@ -26,7 +26,7 @@ from nearkin.studies.on_ray import RayExecutor
 from nearkin.studies.runner import jobs_of, run_jobs
 
 STUDY = {
-    "name": "bench", "base": {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 2},
+    "name": "bench", "base": {"dataset": "glyphs", "data.classes": 60, "backbone": "convnet", "dim": 64, "epochs": 2},
     "axes": {"loss": ["triplet", "proxy_anchor"]}, "seeds": list(range(25)), "baselines": "none",
 }  # fmt: skip
 WORKERS, TURNS = 2, 2
