@@ -1,6 +1,7 @@
 """`nearkin choose`: which loss for my images?"""
 
 import os
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -26,13 +27,14 @@ def choose_command(
     from nearkin.tuning import verdict
     from nearkin.tuning.choose import Choice
 
+    began = time.monotonic()                                        # a cluster takes its time to begin, too
     count = workers or min(os.cpu_count() or 1, 8)
 
     def say(text: str) -> None:
         tables.err.print(text, highlight=False, markup=False, soft_wrap=True)
 
     with resumable(), executor_of(count if ray is None else workers, ray) as executor:
-        choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, say)
+        choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, say, began=began)
         for line in choice.said:
             say(line)
         choice.run(executor)

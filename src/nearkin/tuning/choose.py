@@ -29,6 +29,7 @@ from nearkin.tuning.search import lower, score_at
 
 POLL = 0.2
 ENOUGH = 0.95                                   # of the time, when no more is begun and what runs is stopped
+CLOSING = 2.0                                   # seconds for what comes after the test
 
 Say = Callable[[str], None]
 
@@ -57,14 +58,16 @@ class Choice:
         store: where the runs are.
         workers: runs at a time.
         say: told what happens.
+        began: when the time began to count, by time.monotonic(); None: now.
     """
 
     def __init__(
-        self, words: Mapping[str, Any], minutes: float, store: Store, workers: int, say: Say = lambda text: None
-    ):
+        self, words: Mapping[str, Any], minutes: float, store: Store, workers: int, say: Say = lambda text: None, *,
+        began: float | None = None,
+    ):  # fmt: skip
         if not minutes > 0:
             raise NearkinError(f"--minutes {minutes:g}: above 0; half a minute is the least that says anything")
-        self.began = time.monotonic()
+        self.began = time.monotonic() if began is None else began
         self.seconds, self.store, self.workers, self.say = 60 * minutes, store, workers, say
         self.known: dict[str, Data] = {}
         spec, self.said = base_of(words)
@@ -94,7 +97,7 @@ class Choice:
     @property
     def late(self) -> bool:
         """Is it time to come to an end?"""
-        return self.used > ENOUGH * self.seconds - self.state.get("test", 0.0)
+        return self.used > ENOUGH * self.seconds - self.state.get("test", 0.0) - CLOSING
 
     def keep(self) -> None:
         """Store how far it is."""
