@@ -107,7 +107,7 @@ class Worker:
     exitcode = 0
 
     def __init__(self, target, args):
-        self.seen.append(args[-1])
+        self.seen.append(args[1])
         self.sentinel, other = Pipe(duplex=False)
         other.close()
 

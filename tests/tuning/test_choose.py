@@ -99,7 +99,7 @@ def test_the_same_again_trains_nothing(small, tmp_path):
     assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize("stop_at", [0, 3, 5, 7, 9])
+@pytest.mark.parametrize("stop_at", [3, 8])
 def test_what_is_interrupted_goes_on(small, tmp_path, stop_at):
     whole = Choice(small, 60, Store(tmp_path / "whole"), 1).run(Here())
     store = Store(tmp_path / "stopped")

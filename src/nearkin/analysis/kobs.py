@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nearkin.published.table import Cell, PublishedTable
-from nearkin.published.tables import table
+if TYPE_CHECKING:                               # `import nearkin` reads no table
+    from nearkin.published.table import Cell, PublishedTable
 
 NAMES = {                                       # our loss -> what the tables call it
     "contrastive": "Contrastive", "triplet": "Triplet", "nt_xent": "NTXent", "fastap": "FastAP",
@@ -21,7 +21,7 @@ ELSEWHERE = "cub"                               # beside data that are not in th
 class Published:
     """A published cell, and whether the two halves of its table differ there."""
 
-    value: Cell | None
+    value: "Cell | None"
     asymmetric: bool = False
 
     def __str__(self) -> str:
@@ -43,15 +43,19 @@ def name_of(settings: Mapping[str, Any]) -> str | None:
     return NAMES.get(loss)
 
 
-def tables_of(data: str) -> tuple[PublishedTable | None, PublishedTable]:
+def tables_of(data: str) -> "tuple[PublishedTable | None, PublishedTable]":
     """The published correlations and divergences on a data set; those on CUB where there are none."""
+    from nearkin.published.tables import table
+
     if data not in DIVERGENCE:
         data = ELSEWHERE
     return (table(CORRELATION[data]) if data in CORRELATION else None), table(DIVERGENCE[data])
 
 
-def cell(found: PublishedTable | None, first: str | None, second: str | None) -> Published:
+def cell(found: "PublishedTable | None", first: str | None, second: str | None) -> Published:
     """The cell of two losses by their published names; null cells are read from the other half of the table."""
+    from nearkin.published.table import Cell
+
     if found is None or first is None or second is None or first == second:
         return Published(None)
     i, j = found.row(first), found.find(second)

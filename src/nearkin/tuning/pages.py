@@ -123,6 +123,7 @@ def unit_of(metric: str) -> str:
 def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
     """One panel per row: every trial, and the best so far; beside it the importance of its settings."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(10, 2.6 * len(ledgers)), dpi=100, layout="constrained")
     axes: Any = figure.subplots(len(ledgers), 2, squeeze=False, width_ratios=[2, 1])
@@ -131,7 +132,9 @@ def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
         scale = 100 if is_share(select) else 1
         for state, mark, colour in ((COMPLETE, "o", "#1f77b4"), (PRUNED, "x", "#999999")):
             own = [t for t in ledger.trials() if t.state == state and t.score is not None]
-            left.plot([t.number for t in own], [scale * (t.score or 0) for t in own], mark, color=colour, label=state)
+            if own:
+                scores = [scale * (t.score or 0) for t in own]
+                left.plot([t.number for t in own], scores, mark, color=colour, label=state)
         ended = [t for t in ledger.trials() if t.state == COMPLETE and t.score is not None]
         best = np.minimum.accumulate if ledger.lower else np.maximum.accumulate
         if ended:
@@ -139,6 +142,7 @@ def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
                       color="#d62728", label="best so far")  # fmt: skip
         left.set_title(ledger.search.name, fontsize=12, loc="left")
         left.set_xlabel("trial")
+        left.xaxis.set_major_locator(MaxNLocator(integer=True))
         left.set_ylabel(f"validation {unit_of(select)}")
         shares = importance(ledger)
         right.barh(list(shares)[::-1], list(shares.values())[::-1], color="#1f77b4")

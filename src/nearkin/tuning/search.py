@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from filelock import FileLock
+
 from nearkin.errors import NearkinError
 from nearkin.registry import METRICS
 from nearkin.runs.log import read_log
@@ -147,7 +149,9 @@ def died(error: str) -> bool:
 def searching(searches: list[Search], store: Store, storage: str | None = None) -> Searching:
     """The searches of a study in their storage: by default tune.db in the study's folder."""
     folder = store.root / "studies" / searches[0].study
-    opened = open_storage(storage or default_storage(store, searches[0].study))
+    (folder / "trials").mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "trials" / "storage.lock"):              # two that begin at once would both make its tables
+        opened = open_storage(storage or default_storage(store, searches[0].study))
     ledgers = [Ledger(search, opened, folder / "trials", lower=lower(search.select)) for search in searches]
     return Searching(ledgers, store)
 

@@ -51,7 +51,8 @@ def agreement(choice: Choice) -> tuple[float, int] | None:
 
 def sentences(choice: Choice) -> list[str]:
     """The verdict in words."""
-    return [each for each in (_won(choice), _lead(choice), _rests_on(choice), _more_time(choice)) if each]
+    said = (_won(choice), _lead(choice), _over_untrained(choice), _rests_on(choice), _more_time(choice))
+    return [each for each in said if each]
 
 
 def _won(choice: Choice) -> str:
@@ -88,6 +89,20 @@ def _lead(choice: Choice) -> str:
     sure = "it can be believed" if low * choice.sign > 0 or high * choice.sign < 0 else "it may be chance"
     return f"its lead over {second} is {100 * mean_d:+.1f} points on validation (95 % interval over {over}: " \
            f"{100 * low:+.1f} to {100 * high:+.1f}): {sure}"  # fmt: skip
+
+
+def _over_untrained(choice: Choice) -> str:
+    """Was training worth it? Told where another loss stands between the winner and the untrained network."""
+    if choice.winner is None or len(choice.finalists) < 2 or choice.sign * choice.mean(choice.finalists[1]) < (
+        choice.sign * choice.plain):
+        return ""
+    assert choice.untrained is not None
+    found = mean_interval(by_class(choice.winner.runs[0], choice.untrained, choice.select))
+    lead = f"its lead over {UNTRAINED} is {100 * (choice.mean(choice.winner) - choice.plain):+.1f} points"
+    if found.low is None or found.high is None:
+        return lead
+    sure = "it can be believed" if found.low * choice.sign > 0 else f"it may be chance: compare with {UNTRAINED}, too"
+    return f"{lead} (over {found.n} validation classes: {100 * found.low:+.1f} to {100 * found.high:+.1f}): {sure}"
 
 
 def by_class(first: Run, second: Run, select: str) -> np.ndarray:
