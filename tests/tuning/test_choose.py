@@ -95,6 +95,9 @@ def test_the_same_again_trains_nothing(small, tmp_path):
     second = Choice(small, 60, Store(tmp_path), 1).run(executor)
     assert executor.tasks == []
     assert second.winning_run.hash == first.winning_run.hash
+    for candidate in second.candidates.values():                    # a seed that somebody trained since changes nothing
+        assert sorted(candidate.runs) in ([], [0, 1])
+        assert candidate.screened == first.candidates[candidate.name].screened
     assert second.used > first.used - 60
     assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
 

@@ -110,14 +110,28 @@ class Choice:
     def run(self, executor: Executor) -> "Choice":
         """Screen, train, test; ends in time whatever happens."""
         self._begin()
-        try:
-            self._screen(executor)
-            self._finals(executor)
-        finally:
+        if "decided" in self.state:
+            self._recall()
+        else:
+            try:
+                self._screen(executor)
+                self._finals(executor)
+            finally:
+                self.keep()
+            self.state["decided"] = {
+                name: {"screened": own.screened, "runs": {str(seed): run.hash for seed, run in own.runs.items()}}
+                for name, own in self.candidates.items()
+            }
             self.keep()
         self._test()
         self.keep()
         return self
+
+    def _recall(self) -> None:
+        """What was decided stays decided, whatever runs have been trained since."""
+        for name, told in self.state["decided"].items():
+            self.candidates[name].screened = told["screened"]
+            self.candidates[name].runs = {int(seed): self.store.run(run) for seed, run in told["runs"].items()}
 
     def _begin(self) -> None:
         """The untrained network, what a step costs, and the plan."""
