@@ -26,7 +26,8 @@ LOSSES = {"contrastive": {"loss": "contrastive"}, "ms": {"loss": "multi_similari
 def study(tiny, tmp_path):
     def write(tune, **more):
         base = tiny | {"protocol": "fixed_val"}
-        content = {"name": "t", "base": base, "axes": {"loss": LOSSES}, "seeds": [0, 1], "tune": tune} | more
+        content = {"name": "t", "base": base, "axes": {"loss": LOSSES}, "seeds": [0, 1], "baselines": "none"}
+        content |= {"tune": tune} | more
         file = tmp_path / "t.yaml"
         file.write_text(yaml.safe_dump(content, sort_keys=False))
         return file
@@ -133,11 +134,12 @@ def test_bad_input_is_one_sentence(study, tmp_path):
 
 
 def test_two_searches_of_one_name_with_different_spaces(study, tmp_path):
-    runs = tmp_path / "runs"
+    runs, axes = tmp_path / "runs", {"loss": {"contrastive": LOSSES["contrastive"]}}
     one = {"trials": 1, "search": {"train.lr": {"low": 1e-4, "high": 1e-2, "log": True}}}
-    call("tune", study(one), "--runs", runs)
+    call("tune", study(one, axes=axes, seeds=[0]), "--runs", runs)
     one["search"]["train.lr"]["high"] = 0.1
-    assert "train.lr: 0.0001 to 0.01, logarithmic, now 0.0001 to 0.1" in refused("tune", study(one), "--runs", runs)
+    assert "train.lr: 0.0001 to 0.01, logarithmic, now 0.0001 to 0.1" in refused(
+        "tune", study(one, axes=axes, seeds=[0]), "--runs", runs)  # fmt: skip
 
 
 def test_two_processes_one_killed(study, tmp_path):
