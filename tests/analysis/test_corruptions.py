@@ -9,7 +9,8 @@ import pytest
 import nearkin
 from nearkin.analysis import corruptions as module
 from nearkin.analysis.corrupt import CORRUPTIONS, corrupt
-from nearkin.analysis.corruptions import METRICS, Corruptions, _Measured
+from nearkin.analysis.corrupted import METRICS, Measured
+from nearkin.analysis.corruptions import Corruptions
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
 from nearkin.errors import NearkinError
@@ -43,7 +44,7 @@ def test_every_number_of_a_run(run, monkeypatch):
     found = Corruptions.of(run)
     stored = run.result["test"]
     assert found.told["clean"] == {metric: stored[metric] for metric in METRICS}
-    again = _Measured(run, None, 0).embedded(None).numpy()          # no corruption by the same road
+    again = Measured(run, None, 0).embedded(None).numpy()          # no corruption by the same road
     with np.load(run.path / "embeddings.npz") as held:
         clean, labels = held["embeddings"], held["labels"]
     if run.spec.model.cut == "none":
@@ -66,13 +67,13 @@ def test_every_number_of_a_run(run, monkeypatch):
 def test_it_is_resumed_stored_and_summed_up(run, monkeypatch, tmp_path):
     calls = []
 
-    def counted(self, name, rows=None, whole=_Measured.embedded):
+    def counted(self, name, rows=None, whole=Measured.embedded):
         calls.append(name)
         if len(calls) == 4:
             raise KeyboardInterrupt
         return whole(self, name, rows)
 
-    monkeypatch.setattr(_Measured, "embedded", counted)
+    monkeypatch.setattr(Measured, "embedded", counted)
     with pytest.raises(KeyboardInterrupt):
         Corruptions.of(run, images=40, seed=1)
     begun = list(calls)

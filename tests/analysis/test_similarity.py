@@ -8,7 +8,8 @@ import torch
 
 import nearkin
 from nearkin.analysis.alike import Alike, compared, linear_cka, overlap
-from nearkin.analysis.similarity import Similarity, similarity, stage_features
+from nearkin.analysis.similarity import Similarity, similarity
+from nearkin.analysis.stages import stage_features
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
 

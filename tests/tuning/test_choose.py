@@ -42,6 +42,7 @@ class Here(Executor):
         return Done()
 
     def wait(self, working, seconds): ...
+    def close(self): ...
 
 
 @pytest.fixture

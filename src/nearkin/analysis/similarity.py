@@ -11,19 +11,17 @@ import torch
 
 from nearkin.analysis.alike import Alike, compared, jackknife
 from nearkin.analysis.base import Analysis, Table
-from nearkin.analysis.embedded import loaded, stratified
+from nearkin.analysis.embedded import stratified
 from nearkin.analysis.over_runs import methods_of
+from nearkin.analysis.stages import kept_features
 from nearkin.analysis.tested import embeddings_and_columns, tested
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.pages import Sheet
-from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
-from nearkin.runs.store import Run
 from nearkin.statistics.intervals import mean_interval
-from nearkin.storage import atomic
 
 IMAGES = 1000
 MOST = 3000                         # images: every run has a matrix of images × images
@@ -75,7 +73,7 @@ class Similarity(Analysis):
         for _, member in track(members, "Stages", len(members)):
             seen = tested(member.run)
             if stages:
-                features = _kept_features(member.run, seen.rows[places], images, seed)
+                features = kept_features(member.run, seen.rows[places])
                 for stage in stages:
                     levels.setdefault(stage, []).append(features[stage])
             levels.setdefault(EMBEDDING, []).append(unit(seen.z[torch.from_numpy(places)].float()).numpy())
@@ -210,37 +208,6 @@ def similarity(
     found = {level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
              for level, x in track(levels.items(), "Similarity", len(levels))}  # fmt: skip
     return Similarity(runs, found, len(labels), notes or [], options or {})
-
-
-def stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Stage -> (N, C) its output, averaged over the map, for test images at these rows of the data set."""
-    looked = loaded(run)
-    parts: dict[str, list[np.ndarray]] = {}
-    with torch.no_grad():
-        for start in range(0, len(rows), BATCH):
-            images = looked.pixels.test(rows[start : start + BATCH]).to(looked.device)
-            x = looked.model.record.normalise(images)
-            for stage in looked.model.backbone.stages:
-                x = looked.model.backbone.run_stage(stage, x)
-                pooled = x.mean((2, 3)) if x.ndim == 4 else x.flatten(1)
-                parts.setdefault(stage, []).append(pooled.float().cpu().numpy())
-    return {stage: np.concatenate(own) for stage, own in parts.items()}
-
-
-def _kept_features(run: Run, rows: np.ndarray, images: int | None, seed: int) -> dict[str, np.ndarray]:
-    """Those of `stage_features`, from the run's folder where they are stored."""
-    file = run.path / Similarity.folder / "similarity-stages.npz"
-    key = np.array([Similarity.version, len(rows), *rows])
-    try:
-        with np.load(file) as held:
-            if np.array_equal(held["key"], key):
-                return {name: held[name] for name in held.files if name != "key"}
-    except (OSError, ValueError, KeyError):
-        pass
-    features = stage_features(run, rows)
-    with atomic(file) as scratch:
-        np.savez(scratch / file.name, key=key, **features)  # type: ignore[arg-type]
-    return features
 
 
 def _first_fold(gathered: Gathered) -> list[tuple[tuple[str, str], Member]]:

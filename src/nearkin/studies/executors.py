@@ -18,6 +18,7 @@ import os
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
@@ -51,24 +52,24 @@ class Task:
     test: bool = True
 
 
-class Working:
+class Working(ABC):
     """A task that was started."""
 
     @property
+    @abstractmethod
     def alive(self) -> bool:
         """Is it still being carried out?"""
-        raise NotImplementedError
 
+    @abstractmethod
     def ended(self) -> str | None:
         """Once it is not alive: why it failed, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stop(self) -> None:
         """End it; it writes a checkpoint first. Returns when it has ended."""
-        raise NotImplementedError
 
 
-class Executor:
+class Executor(ABC):
     """Carries out tasks, `workers` at a time. Used as a context: what is left at the end is stopped.
 
     Parameters:
@@ -78,14 +79,15 @@ class Executor:
     def __init__(self, workers: int):
         self.workers = workers
 
+    @abstractmethod
     def start(self, task: Task, worker: int) -> Working:
         """Begin a task. `worker` is 0..workers-1, one that nothing else occupies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wait(self, working: Sequence[Working], seconds: float) -> None:
         """Until one of them has ended, at most so long."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Stop what is left, and give back what was taken."""
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
@@ -285,11 +284,3 @@ class Choice:
 def _reached(run: Run, unit: int) -> bool:
     """Has it trained so many epochs?"""
     return run.final or any(line.get("epoch_end", 0) >= unit for line in run.log_lines())
-
-
-def choose(
-    words: Mapping[str, Any], minutes: float, executor: Executor, *, runs: Path | str = "runs",
-    say: Say = lambda text: None,
-) -> Choice:  # fmt: skip
-    """Which loss for these images? See `Choice`."""
-    return Choice(words, minutes, Store(runs), executor.workers, say).run(executor)

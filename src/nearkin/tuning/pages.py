@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.comparison import verdicts
 from nearkin.comparison.pages import Sheet
 from nearkin.spaces import shown
 from nearkin.studies.summary import is_share
@@ -99,10 +100,10 @@ def gains_sheet(gains: Sequence[Gain]) -> Sheet:
     """Tuned minus default on the test."""
     rows = []
     for gain in gains:
-        d, scale = gain.difference, 100 if is_share(gain.metric) else 1
-        interval = "–" if d.low is None or d.high is None else f"{scale * d.low:+.2f} to {scale * d.high:+.2f}"
-        rows.append([gain.name, gain.metric, str(d.n), f"{scale * gain.default:.2f}", f"{scale * gain.tuned:.2f}",
-                     f"{scale * d.mean:+.2f}", interval, "–" if d.p is None else f"{d.p:.3f}",
+        d, metric = gain.difference, gain.metric
+        rows.append([gain.name, metric, str(d.n), amount(metric, gain.default), amount(metric, gain.tuned),
+                     verdicts.amount(metric, d.mean, signed=True), verdicts.span(metric, d.low, d.high, signed=True),
+                     "–" if d.p is None else f"{d.p:.3f}",
                      "–" if gain.p_holm is None else f"{gain.p_holm:.3f}"])  # fmt: skip
     notes = ["seeds that no trial had, each run tested once; 95 % interval and paired t test over seeds; Holm's "
              "correction over the rows of a metric"]  # fmt: skip
@@ -111,8 +112,8 @@ def gains_sheet(gains: Sequence[Gain]) -> Sheet:
 
 
 def amount(metric: str, value: float | None) -> str:
-    """A value as tables have it: shares in per cent."""
-    return "–" if value is None else f"{100 * value:.2f}" if is_share(metric) else f"{value:.4f}"
+    """A value as tables have it; a dash for none."""
+    return "–" if value is None else verdicts.amount(metric, value)
 
 
 def unit_of(metric: str) -> str:

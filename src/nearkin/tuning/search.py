@@ -13,7 +13,7 @@ from nearkin.runs.log import read_log
 from nearkin.runs.prepare import Data, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.studies.executors import Executor, Task, Working
-from nearkin.tuning.ledger import RUNNING, Claim, Ledger, Trial, open_storage
+from nearkin.tuning.ledger import RUNNING, Claim, Ledger, open_storage
 from nearkin.tuning.plan import Search
 from nearkin.tuning.propose import planned
 
@@ -183,5 +183,3 @@ def epochs_saved(ledger: Ledger) -> tuple[int, int]:
     reached = [search.rungs[len(t.scores) - 1] if t.scores else 0 for t in ledger.trials()]
     return sum(reached) * len(search.specs), len(reached) * search.rungs[-1] * len(search.specs)
 
-
-__all__ = ["Piece", "Searching", "Trial", "default_storage", "epochs_saved", "score_at", "searching"]
