@@ -20,6 +20,7 @@ from nearkin.numerics import unit
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
+from nearkin.runs.tested import TestSet
 
 STRONGEST = 3
 MOST = 4                            # runs side by side
@@ -211,9 +212,9 @@ def strongest(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
     """Each of these rows with the test image that is nearest to it in the stored embeddings of a run.       (N, 2)"""
-    with np.load(run.path / "embeddings.npz") as held:
-        e = unit(torch.from_numpy(held["embeddings"]).float())
-        known = held["rows"] if "rows" in held else test_images(run)[0]
+    stored = TestSet.of(run)
+    e = unit(stored.z.float())
+    known = test_images(run)[0] if stored.rows is None else stored.rows
     place = {int(row): i for i, row in enumerate(known)}
     at = torch.tensor([place[int(row)] for row in rows])
     s = e[at] @ e.T                                                                         # (N, all)

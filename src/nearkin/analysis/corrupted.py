@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from nearkin.analysis.corrupt import corrupt_batch
 from nearkin.analysis.embedded import Loaded, loaded, stratified
-from nearkin.analysis.tested import Tested, tested
+from nearkin.analysis.tested import rows_of, tested
 from nearkin.engine.batches import Source
 from nearkin.engine.embed import BATCH, embed
 from nearkin.errors import NearkinError
@@ -65,10 +65,10 @@ class Measured:
     def __init__(self, run: Run, images: int | None, seed: int):
         self.run, self.seed = run, seed
         self.looked: Loaded = loaded(run)
-        seen: Tested = tested(run)
+        seen = tested(run)
         places = stratified(seen.labels, images, seed)
-        self.rows, self.labels, self.z = seen.rows[places], seen.labels[places], seen.z[torch.from_numpy(places)]
-        self.roles = None if seen.roles is None else seen.roles[places]
+        self.rows, self.labels, self.z = rows_of(seen)[places], seen.labels[places], seen.z[torch.from_numpy(places)]
+        self.roles = None if seen.plain else seen.roles[places]
         self.parts = f"corruptions-parts-{images or 'all'}-{seed}.json"
         few = self.embedded(None, self.rows[:BATCH])
         alike = float((unit(few) * unit(self.z[: len(few)])).sum(1).min())

@@ -1,5 +1,6 @@
 """What an analysis looks at: the images of a finished run and its chosen model."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data
 from nearkin.runs.store import Run
+from nearkin.runs.tested import TestSet
 
 
 @dataclass(frozen=True)
@@ -116,12 +118,10 @@ def test_images(run: Run, known: dict[str, Data] | None = None) -> tuple[np.ndar
     """Rows (N,) and class names (N,) of the test images of a run, from its stored embeddings; a run of schema 1 did not
     keep the rows: they are read from the data."""
     check_tested(run)
-    try:
-        with np.load(run.path / "embeddings.npz") as held:
-            if "rows" in held:
-                return held["rows"], held["labels"]
-    except (OSError, ValueError, KeyError):
-        pass
+    with suppress(NearkinError):                                    # its embeddings cannot be read
+        stored = TestSet.of(run)
+        if stored.rows is not None:
+            return stored.rows, stored.labels
     seen = loaded(run, known=known)
     return seen.rows, seen.labels
 

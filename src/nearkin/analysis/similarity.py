@@ -14,7 +14,7 @@ from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.embedded import stratified
 from nearkin.analysis.over_runs import methods_of
 from nearkin.analysis.stages import kept_features
-from nearkin.analysis.tested import embeddings_and_columns, tested
+from nearkin.analysis.tested import embeddings_and_columns, rows_of, tested
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
@@ -73,7 +73,7 @@ class Similarity(Analysis):
         for _, member in track(members, "Stages", len(members)):
             seen = tested(member.run)
             if stages:
-                features = kept_features(member.run, seen.rows[places])
+                features = kept_features(member.run, rows_of(seen)[places])
                 for stage in stages:
                     levels.setdefault(stage, []).append(features[stage])
             levels.setdefault(EMBEDDING, []).append(unit(seen.z[torch.from_numpy(places)].float()).numpy())
@@ -225,7 +225,7 @@ def _common_images(members: list[tuple[tuple[str, str], Member]], images: int | 
     first = tested(members[0][1].run)
     for _, member in members[1:]:
         head, other = members[0][1].head, member.head
-        if head["data_hash"] != other["data_hash"] or not np.array_equal(first.rows, tested(member.run).rows):
+        if head["data_hash"] != other["data_hash"] or not first.same_images(tested(member.run)):
             raise NearkinError(
                 f"runs {members[0][1].run.hash} and {member.run.hash} were tested on other images: representations of "
                 "the same images are compared"

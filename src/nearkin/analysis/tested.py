@@ -1,6 +1,5 @@
 """The stored test embeddings of a run, whose they are, and what its data set tells of these images beside the class."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,45 +13,35 @@ from nearkin.evaluation.readers import EMBEDDINGS, LABELS, read
 from nearkin.runs.defaults import resolve
 from nearkin.runs.prepare import read_table
 from nearkin.runs.store import Run
+from nearkin.runs.tested import TestSet, paths_of
 
 
-@dataclass(frozen=True)
-class Tested:
-    """The test images of a run as its model embeds them."""
-
-    z: Tensor                                                       # (N, D) raw
-    labels: np.ndarray                                              # (N,) class names
-    rows: np.ndarray                                                # (N,) rows of the data set
-    roles: np.ndarray | None                                        # (N,) query, gallery or both; None: all are both
-
-
-def tested(run: Run) -> Tested:
-    """The stored test embeddings of a run; nothing is computed."""
+def tested(run: Run) -> TestSet:
+    """The stored test embeddings of a run, and which images they are; nothing is computed."""
     check_tested(run)
-    with np.load(run.path / "embeddings.npz") as held:
-        if "rows" not in held:
-            raise NearkinError(
-                f"run {run.hash} was stored by a version that did not keep which images it tested; train it again"
-            )
-        roles = held["roles"]
-        return Tested(
-            torch.from_numpy(held["embeddings"]), held["labels"], held["rows"],
-            None if (roles == "both").all() else roles,
-        )  # fmt: skip
+    test_set = TestSet.of(run)
+    if test_set.rows is None:
+        raise NearkinError(
+            f"run {run.hash} was stored by a version that did not keep which images it tested; train it again"
+        )
+    return test_set
 
 
-def table_of(run: Run, seen: Tested) -> tuple[Table, np.ndarray]:
+def rows_of(images: TestSet) -> np.ndarray:
+    """(N,) rows of the data set, of images that `tested` gave."""
+    assert images.rows is not None
+    return images.rows
+
+
+def table_of(run: Run, seen: TestSet) -> tuple[Table, np.ndarray]:
     """The data set of a run, and the places (N,) of its test images in it; no image is opened.
 
     A NearkinError when the data set is not here, or its images are others than those that were tested.
     """
-    import pyarrow.parquet as pq
-
     data = resolve(run.spec).data
     table = read_table(data)
     number = {table.shown(i): i for i in range(len(table))}
-    paths = pq.read_table(run.path / "test.parquet", columns=["path"])["path"].to_pylist()
-    places = np.array([number.get(path, -1) for path in paths])
+    places = np.array([number.get(path, -1) for path in paths_of(run) or [""] * len(seen.labels)])
     if (places < 0).any() or (np.array(table.classes)[table.labels[places]] != seen.labels).any():
         raise NearkinError(f"{data.root or data.name} does not hold the images that run {run.hash} was tested on")
     return table, places

@@ -27,6 +27,12 @@ def compare_command(
     metric: Annotated[str, typer.Option("--metric", help="What is compared: nearkin list metrics.")] = "map_at_r",
     reading: Annotated[str, typer.Option(help="Which epoch: chosen, last, test_best, test_best_each.")] = "chosen",
     evaluation: Annotated[str, typer.Option(help="Of folds: separated, or concatenated.")] = "separated",
+    within: Annotated[
+        float | None, typer.Option("--within", min=0.0, help="Points that are too few to matter; default: 1.")
+    ] = None,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Every two rows, not each against the best by validation.")
+    ] = False,
     claims: Annotated[bool, typer.Option("--claims", help="What the literature says, checked against these.")] = False,
     figures: Annotated[
         Path | None, typer.Option("--figures", help="Folder for the figures, as PNG and SVG.")
@@ -37,16 +43,20 @@ def compare_command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Means with intervals, differences on common seeds, and a verdict for each pair of neighbours."""
+    """Means with intervals, differences on what rows have in common, and a verdict for each of them."""
     from nearkin.comparison import figures as drawn
     from nearkin.comparison import pages
-    from nearkin.comparison.compare import compare
+    from nearkin.comparison.compare import canonical_metric, compare, measure_missing
     from nearkin.comparison.gather import gather
+    from nearkin.evaluation.metrics.base import metric_of
 
     gathered = gather(names or [], runs)
+    measure_missing(gathered, metric)
+    if within is not None and metric_of(canonical_metric(metric)).is_share:
+        within /= 100
     if evaluation not in gathered.evaluations and evaluation != "separated":
         raise NearkinError(f"--evaluation {evaluation}: {gathered.name} has {', '.join(gathered.evaluations)}")
-    found = compare(gathered, by=keys_of(by), metric=metric, reading=reading, evaluation=evaluation)
+    found = compare(gathered, by=keys_of(by), metric=metric, reading=reading, evaluation=evaluation, within=within)
     sheets: dict[str, pages.Sheet] = {}
     for comparison in found:
         suffix = f"-{comparison.data}" if len(found) > 1 else ""
@@ -57,7 +67,7 @@ def compare_command(
         print(json.dumps([pages.told(comparison) for comparison in found]))
     else:
         for name, sheet in sheets.items():
-            if not name.startswith("pairs"):                        # all pairs are for files: there are many
+            if not name.startswith("differences" if all_pairs else "pairs"):        # files have both
                 tables.sheet(pages.measured_claims(sheet) if name == "claims" else sheet)
     files = write_tables(sheets, csv=csv, markdown=markdown, latex=latex)
     if figures is not None:
@@ -86,7 +96,7 @@ def tournament_command(
 ) -> None:
     """Ranks over experiments: total, average and sample standard deviation of every method's ranks."""
     from nearkin.comparison import pages
-    from nearkin.comparison.compare import compare
+    from nearkin.comparison.compare import compare, measure_missing
     from nearkin.comparison.gather import gather
     from nearkin.comparison.tournament import standing
 
@@ -99,6 +109,7 @@ def tournament_command(
         keys = keys_of(by)
         if keys is None and gathered.axes:
             keys = [gathered.axes[0] if gathered.axes[0] != "base" else gathered.axes[min(1, len(gathered.axes) - 1)]]
+        measure_missing(gathered, metric)
         standings = {c.data: standing(c) for c in compare(gathered, by=keys, metric=metric)}
         sheets = {f"tournament-{data}": pages.tournament_sheet(each, f"{gathered.name} on {data}, by {metric}")
                   for data, each in standings.items()}  # fmt: skip

@@ -13,15 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from nearkin.data import Report
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import Evaluation
-from nearkin.registry import METRICS
 from nearkin.runs import listing
 from nearkin.runs.store import Run
 from nearkin.studies import summary
 from nearkin.studies.cells import Study
 from nearkin.studies.pace import Pace
 from nearkin.studies.runner import Job
-from nearkin.studies.summary import SHARES, Row
+from nearkin.studies.summary import Row
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
@@ -64,7 +64,7 @@ def number(metric: str, value: float | None) -> str:
     """A metric's value: shares in per cent, with their sign; others as they are."""
     if value is None or value != value:
         return "–"
-    return f"{100 * value:.2f} %" if METRICS[metric.partition("@")[0]].kind in SHARES else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if metric_of(metric).is_share else f"{value:.4f}"
 
 
 def age(seconds: float | None) -> str:
@@ -217,7 +217,7 @@ def evaluation_table(evaluation: Evaluation) -> Group:
     columns["queries"] = "right"
     rows = []
     for key, value in evaluation.metrics.items():
-        share = METRICS[key.partition("@")[0]].kind in SHARES
+        share = metric_of(key).is_share
         row = [key, _number(value, share)]
         if evaluation.intervals:
             interval = evaluation.intervals.get(key)

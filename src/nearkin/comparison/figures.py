@@ -6,9 +6,10 @@ from matplotlib.figure import Figure
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.tournament import Standing
-from nearkin.comparison.verdicts import all_pairs
+from nearkin.comparison.verdicts import untrained_pairs
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.statistics.verdict import judge
 from nearkin.storage import atomic
-from nearkin.studies.summary import is_share
 
 INK, SOFT, KIND = "#1b1b1b", "#8a8a8a", {"ranking": "#1f6f8b", "classification": "#b3541e", "untrained": "#8a8a8a"}
 
@@ -55,10 +56,14 @@ def critical_difference(standing: Standing) -> Figure:
 
 
 def differences(comparison: Comparison) -> Figure:
-    """How far every method lies from the best one, with 95 % intervals over common seeds."""
-    best = comparison.methods[0].name
-    found = {pair.second: pair for pair in all_pairs(comparison) if pair.first == best}
-    share = is_share(comparison.metric)
+    """How far every row lies from the one that validation ranks first (without validation: the best trained one), with
+    95 % intervals over common seeds and, where they are known, test classes."""
+    reference = comparison.reference or comparison.trained[0]
+    best = reference.name
+    rows = [(method.row, reference.row) for method in comparison.trained if method is not reference]
+    family = [*judge(rows, sign=comparison.sign, within=comparison.within), *untrained_pairs(comparison)]
+    found = {pair.first.name: pair for pair in family}
+    share = metric_of(comparison.metric).is_share
     scale = 100 if share else 1
     methods = comparison.methods
     figure = Figure(figsize=(10, 1.4 + 0.36 * len(methods)), dpi=100, layout="constrained")
@@ -73,12 +78,14 @@ def differences(comparison: Comparison) -> Figure:
             continue
         d = pair.difference
         if d.low is not None and d.high is not None:
-            axes.plot([-scale * d.high, -scale * d.low], [-i, -i], color=colour, lw=2)
-        axes.plot([-scale * d.mean], [-i], "o", color=colour, mfc=colour if pair.decided else "white")
+            axes.plot([scale * d.low, scale * d.high], [-i, -i], color=colour, lw=2)
+        decided = pair.decided and method.trained                   # untrained rows stand beside the family
+        axes.plot([scale * d.mean], [-i], "o", color=colour, mfc=colour if decided else "white")
     axes.set_yticks([-i for i in range(len(methods))], [m.name for m in methods], fontsize=11)
     axes.tick_params(axis="y", length=0)
     unit = "points of " if share else ""
-    words = f"difference to {best}, {unit}{comparison.metric}\nbars: 95 % over common seeds; filled: distinguishable"
+    over = "seeds and test classes" if any(p.difference and p.difference.classes for p in family) else "common seeds"
+    words = f"difference to {best}, {unit}{comparison.metric}\nbars: 95 % over {over}; filled: distinguishable"
     axes.set_xlabel(words, fontsize=12)
     for kind, colour in KIND.items():
         if any(m.kind == kind for m in methods):

@@ -1,6 +1,7 @@
 """From stored runs to what a comparison needs: a study by its name, or runs by theirs. Nothing is trained."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,9 @@ from nearkin.config.parse import flatten
 from nearkin.config.spec import ALIASES
 from nearkin.errors import NearkinError, choices
 from nearkin.runs.store import Run, Store
+from nearkin.runs.tested import values_per_query
+from nearkin.statistics.unit import ByClass, by_class
+from nearkin.studies.baselines import baseline_of
 from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
 
@@ -50,6 +54,28 @@ class Member:
     def numbers(self, reading: str, select: str) -> dict[str, float | None]:
         """What a reading (studies/readings.py) tells of it; empty where it is not tested."""
         return read(self.run, reading, select) if self.done else {}
+
+    def value(self, metric: str, reading: str = "chosen") -> float | None:
+        """A test metric, train.NAME or `validation NAME`; None where it is not stored."""
+        select = metric.removeprefix("validation ")
+        value = self.numbers("chosen" if select != metric else reading, select).get(metric)
+        return None if value is None or not math.isfinite(value) else value
+
+    @cached_property
+    def queries(self) -> int | None:
+        """How many images were searched for in its test; None for runs that did not note it."""
+        return self.run.result.get("test_n") if self.done else None
+
+    def by_class(self, metric: str) -> ByClass | None:
+        """Its test metric class by class; None where values per query are not stored."""
+        if metric not in self._by_class:
+            stored = values_per_query(self.run, metric) if self.done else None
+            self._by_class[metric] = None if stored is None else by_class(*stored)
+        return self._by_class[metric]
+
+    @cached_property
+    def _by_class(self) -> dict[str, ByClass | None]:
+        return {}
 
 
 @dataclass
@@ -162,8 +188,7 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
     members = []
     for run in runs:
         words = flatten(run.stored)
-        untrained = words["train.epochs"] == 0
-        baseline = None if not untrained else "pooled" if words["model.head"] == "none" else "random_head"
+        baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
         members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline))
     return Gathered("runs", members, store)
 

@@ -1,43 +1,58 @@
-"""One row of a comparison: a method, its kind, and its values by seed."""
+"""One row of a comparison: a method, its kind, its runs, and its values on the unit of comparison."""
 
-import statistics
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
 from nearkin.registry import LOSSES
-from nearkin.statistics.intervals import Interval, mean_interval
+from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_interval
+from nearkin.statistics.unit import Row
 
-Block = tuple[str, ...]                         # a setting beside the rows, such as a network and a size
+UNTRAINED = "untrained"
 
 
 @dataclass
 class Method:
-    """One row: what is compared, and its values. A block is a setting beside it, such as a network and size."""
+    """One row: what is compared, and the values of its runs."""
 
-    name: str
-    kind: str                                               # ranking, classification or untrained
-    blocks: dict[Block, dict[int, float]]                   # block -> seed -> value, folds averaged
+    kind: str                                   # ranking, classification, untrained or unknown
+    row: Row                                    # its values by seed, setting and fold
     members: list[Member] = field(default_factory=list)
+    validation: Row | None = None               # the same of the metric that chose the epochs; None: no validation
+    bounds: Bounds = UNBOUNDED                  # of the metric
+
+    @property
+    def name(self) -> str:
+        """What the row is called."""
+        return self.row.name
+
+    @property
+    def trained(self) -> bool:
+        """Was it trained at all?"""
+        return self.kind != UNTRAINED
 
     @property
     def values(self) -> dict[int, float]:
-        """Seed -> mean over blocks, of the seeds that all blocks have."""
-        seeds = set.intersection(*(set(own) for own in self.blocks.values())) if self.blocks else set()
-        return {seed: statistics.fmean(own[seed] for own in self.blocks.values()) for seed in sorted(seeds)}
+        """Seed -> value, folds and settings averaged."""
+        return self.row.values
 
     @property
+    def settings(self) -> list[tuple[str, ...]]:
+        """The settings beside the rows (a network, a size) that it has."""
+        return list(dict.fromkeys(place.setting for place in self.row.places))
+
+    @cached_property
     def interval(self) -> Interval | None:
         """Mean over seeds with its interval; None without a value."""
-        values = list(self.values.values())
-        return mean_interval(values) if values else None
+        return mean_interval(list(self.values.values()), bounds=self.bounds) if self.values else None
 
 
 def kind_of(member: Member) -> str:
     """ranking, classification or untrained. A loss classifies when it compares images with vectors that it learns for
     classes, and takes no pairs from a miner."""
     if member.untrained:
-        return "untrained"
+        return UNTRAINED
     try:
         loss = LOSSES[member.settings["loss.name"]]
     except NearkinError:                                            # a loss of the user's own that is not here now

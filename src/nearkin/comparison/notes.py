@@ -1,36 +1,37 @@
 """What a reader of a comparison must know: what was unequal, averaged, missing, or picked on the test images."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.method import Block, Method
+from nearkin.comparison.method import Method
 from nearkin.errors import some
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.readings import PICKED, READINGS
 
+if TYPE_CHECKING:
+    from nearkin.comparison.compare import Comparison
 
-def notes_of(
-    gathered: Gathered, methods: list[Method], blocks: list[Block], beside: tuple[str, ...], reading: str
-) -> list[str]:
-    """One sentence each. `beside` names the settings that tell blocks apart."""
+
+def notes_of(gathered: Gathered, comparison: "Comparison") -> list[str]:
+    """One sentence each."""
+    methods, settings = comparison.methods, comparison.settings
     notes = []
-    if PICKED in READINGS[reading][0]:
-        notes.append(f"every row is {READINGS[reading][0]}: no result")
-    if len(blocks) > 1:
-        settings = ", ".join(" ".join(block) for block in blocks)
-        notes.append(f"values are means over {len(blocks)} settings of {' and '.join(beside)}: {settings}")
-        for method in methods:
-            lacking = [" ".join(block) for block in blocks if block not in method.blocks]
-            if lacking:
-                notes.append(f"{method.name} lacks {some(lacking, 3)}: its mean is over other settings than the rest")
+    if PICKED in READINGS[comparison.reading][0]:
+        notes.append(f"every row is {READINGS[comparison.reading][0]}: no result")
+    if len(settings) > 1:
+        words = ", ".join(" ".join(setting) for setting in settings)
+        keys = " and ".join(comparison.block_keys)
+        notes.append(f"values are means over {len(settings)} settings of {keys}: {words}")
+    notes += _missing_places(comparison.trained)
     budgets: dict[str, Any] = {}
     for method in methods:
         runs = [m.run for m in method.members if m.baseline is None and not m.untrained]
         folds = len({m.fold for m in method.members})
         trials = max((m.trials for m in method.members), default=0)
         budgets[method.name] = budget_of(runs, len(method.values), folds, trials=trials) if runs else {}
-    told = unequal(budgets)
-    notes += [note for note in told if not (len(blocks) > 1 and note.startswith(("unequal network", "unequal size")))]
+    words_of = unequal(budgets)
+    notes += [note for note in words_of
+              if not (len(settings) > 1 and note.startswith(("unequal network", "unequal size")))]  # fmt: skip
     groups: dict[str, list[str]] = {}
     for method in methods:
         groups.setdefault(", ".join(map(str, method.values)) or "none", []).append(method.name)
@@ -42,4 +43,19 @@ def notes_of(
         failed = sum(m.error is not None for m in waiting)
         left = f"{len(waiting) + len(gathered.absent)} of {len(gathered.members) + len(gathered.absent)} runs"
         notes.append(f"{left} have no result{f', {failed} of them failed' if failed else ''}")
+    return notes
+
+
+def _missing_places(methods: list[Method]) -> list[str]:
+    """Rows whose mean is over other settings or folds than that of the rest."""
+    notes = []
+    for what, of in (("settings", lambda place: " ".join(place.setting)), ("folds", lambda place: place.fold)):
+        every = list(dict.fromkeys(of(place) for method in methods for place in method.row.places))
+        for method in methods:
+            here = {of(place) for place in method.row.places}
+            lacking = [str(each) for each in every if each not in here]
+            if lacking:
+                named = some(lacking, 3) if what == "settings" else f"fold{'s' * (len(lacking) > 1)} {some(lacking, 3)}"
+                notes.append(f"{method.name} lacks {named}: its mean is over other {what} than the rest; differences "
+                             f"are taken on common {what}")  # fmt: skip
     return notes

@@ -1,18 +1,37 @@
 """What a comparison shows: small tables of words and numbers, for the screen, for files and for the report."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.tournament import Standing, standing, tables_of
-from nearkin.comparison.verdicts import Pair, all_pairs, amount, kinds, neighbours, span
+from nearkin.comparison.tournament import Standing, standing, tables_of, words_of
+from nearkin.comparison.verdicts import (
+    FEW,
+    Family,
+    all_pairs,
+    amount,
+    first_family,
+    interval_words,
+    kinds,
+    points,
+    ranks,
+    span,
+    tied_for_first,
+    untrained_pairs,
+    verdict_words,
+)
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.ranks import Tournament
+from nearkin.statistics.unit import LEAST_SEEDS, Nothing
+from nearkin.statistics.verdict import Pair
 from nearkin.studies.readings import READINGS
-from nearkin.studies.summary import is_share
+
+ALL_PAIRS = "differences between all pairs"
 
 
 @dataclass
@@ -36,8 +55,10 @@ def sheets(comparison: Comparison) -> dict[str, Sheet]:
     """All tables of a comparison, by name: leaderboard, differences, pairs and, where there is one, tournament."""
     found = {"leaderboard": leaderboard(comparison)}
     if len(comparison.methods) > 1:
-        found["differences"] = differences(comparison, neighbours(comparison), "differences between neighbours")
-        found["pairs"] = differences(comparison, all_pairs(comparison), "differences between all pairs")
+        family = first_family(comparison)
+        title = "differences to the row that validation ranks first" if comparison.reference else ALL_PAIRS
+        found["differences"] = differences(comparison, family, title, untrained_pairs(comparison))
+        found["pairs"] = differences(comparison, all_pairs(comparison), ALL_PAIRS)
     ranked = standing_of(comparison)
     if ranked is not None:
         found["tournament"] = tournament_sheet(ranked, f"{comparison.data}, by {comparison.metric}")
@@ -45,45 +66,81 @@ def sheets(comparison: Comparison) -> dict[str, Sheet]:
 
 
 def leaderboard(comparison: Comparison) -> Sheet:
-    """Mean and interval of every method, best first."""
-    metric, share = comparison.metric, is_share(comparison.metric)
+    """Mean and interval of every method, best first, and the ranks that it may have."""
+    metric, share, may_be = comparison.metric, metric_of(comparison.metric).is_share, ranks(comparison)
     rows = []
-    for i, method in enumerate(comparison.methods, start=1):
+    for method in comparison.methods:
         found = method.interval
         mean = "–" if found is None else amount(metric, found.mean)
-        interval = "–" if found is None else span(metric, found.low, found.high)
-        rows.append([method.name, method.kind, str(i), str(len(method.values)), mean, interval])
+        interval = "–" if found is None else span(metric, found.low, found.high, cut=found.cut)
+        rank = rank_words(may_be.get(method.name))
+        rows.append([method.name, method.kind, rank, str(len(method.values)), mean, interval])
     heading = f"{metric} %" if share else metric
     epoch = READINGS[comparison.reading][0]
     title = f"{comparison.data}: test {metric}, epoch {epoch}; mean over seeds with 95 % interval"
     if metric.startswith(("train.", "validation ")):
         title = f"{comparison.data}: {metric}; mean over seeds with 95 % interval"
-    notes = list(comparison.notes)
+    notes = [*first_words(comparison), *comparison.notes]
     if any(method.interval is not None and method.interval.low is None for method in comparison.methods):
         notes.append("with one seed there is no interval: nothing is known of what another seed would give")
-    return Sheet(title, ["method", "kind", "place", "seeds", heading, "95 % interval"], rows, 4, notes)
+    if any(method.interval is not None and method.interval.cut for method in comparison.methods):
+        notes.append("* cut at the end of the metric's range")
+    return Sheet(title, ["method", "kind", "rank", "seeds", heading, "95 % interval"], rows, 4, notes)
 
 
-def differences(comparison: Comparison, pairs: list[Pair], title: str) -> Sheet:
-    """Each pair: difference, interval, corrected p, chance to be better, verdict."""
+def rank_words(rank: tuple[int, int] | None) -> str:
+    """The ranks that a row may have: 2, or 1 to 4."""
+    if rank is None:
+        return "–"
+    return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]} to {rank[1]}"
+
+
+def first_words(comparison: Comparison) -> list[str]:
+    """Who may be the best, in one sentence; nothing for one row, or where neither end of the metric is the good one."""
+    first = tied_for_first(comparison)
+    if len(comparison.trained) < 2 or not first:
+        return []
+    if all(len(method.values) < LEAST_SEEDS for method in comparison.trained):
+        return [f"no row is better than another: {FEW} for a verdict"]
+    if len(first) == 1:
+        return [f"first: {first[0]}, distinguishable from all other trained rows"]
+    if len(first) == len(comparison.trained):
+        return ["tied for first: all trained rows; none is distinguishably better than another"]
+    return [f"tied for first: {'; '.join(first)}"]
+
+
+def differences(comparison: Comparison, family: Family, title: str, beside: Sequence[Pair] = ()) -> Sheet:
+    """Each pair: difference, interval with its two parts, corrected p, chance to be better, verdict. The pairs `beside`
+    are told without a verdict."""
     metric = comparison.metric
-    rows = []
-    for pair in pairs:
-        d = pair.difference
-        rows.append([
-            pair.first, pair.second, pair.verdict,
-            "–" if d is None else str(d.n),
-            "–" if d is None else amount(metric, d.mean, signed=True),
-            "–" if d is None else span(metric, d.low, d.high, signed=True),
-            "–" if pair.p is None else ("< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"),
-            "–" if pair.improvement is None else f"{pair.improvement:.2f}",
-        ])  # fmt: skip
-    unit = "points" if is_share(metric) else metric
-    header = ["method", "against", "verdict", "seeds", f"difference, {unit}", "95 % interval", "p (Holm)", "P(better)"]
-    family = f"{len(pairs)} pair{'s' * (len(pairs) > 1)}"
-    words = f"p is that of the paired t test, after Holm's correction over {family}"
-    words += "; P(better) is the share of pairs of runs in which the first is better"
-    return Sheet(f"{comparison.data}: {title}, {metric}", header, rows, 5, [words, *kinds_words(comparison)])
+    rows = [_pair_row(pair, metric, verdict_words(pair, metric)) for pair in family.pairs]
+    rows += [_pair_row(replace(pair, p=None), metric, "untrained: beside the family, not tested") for pair in beside]
+    unit = "points" if metric_of(metric).is_share else metric
+    header = ["method", "against", "verdict", "seeds", f"difference, {unit}", "95 % interval", "its parts", "p (Holm)",
+              "P(better)"]  # fmt: skip
+    tested = max((pair.family for pair in family.pairs), default=0)
+    count = f"one family of {tested} comparison{'s' * (tested != 1)}, {family.words}"
+    words = [f"{count}: p is that of the paired t test over common seeds, after Holm's correction"]
+    if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
+        words.append("the interval is over other seeds and other test classes; a difference counts when the test "
+                     "rejects and the interval excludes 0")  # fmt: skip
+    elif family.pairs:
+        words.append("the interval is over seeds alone: whether other test classes would agree is not known")
+    words.append("P(better) is the share of pairs of runs in which the first is better")
+    return Sheet(f"{comparison.data}: {title}, {metric}", header, rows, 6, [*words, *kinds_words(comparison)])
+
+
+def _pair_row(pair: Pair, metric: str, verdict: str) -> list[str]:
+    d = pair.difference
+    return [
+        pair.first.name, pair.second.name, verdict,
+        "–" if d is None else str(d.n),
+        "–" if d is None else amount(metric, d.mean, signed=True),
+        "–" if d is None else span(metric, d.low, d.high, signed=True),
+        interval_words(pair, metric),
+        "–" if pair.p is None else ("< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"),
+        "–" if pair.improvement is None else f"{pair.improvement:.2f}",
+    ]  # fmt: skip
 
 
 def kinds_words(comparison: Comparison) -> list[str]:
@@ -91,15 +148,16 @@ def kinds_words(comparison: Comparison) -> list[str]:
     found = kinds(comparison)
     if found is None:
         return []
+    if isinstance(found, Nothing):
+        return [f"ranking and classification losses cannot be compared: {found.reason}"]
     result, first, second = found
     d, metric = result.difference, comparison.metric
-    unit = " points" if is_share(metric) else ""
     counted = ((first, "ranking"), (second, "classification"))
     sides = [f"{len(names)} {kind} loss{'es' * (len(names) > 1)}" for names, kind in counted]
-    words = f"the {sides[0]} minus the {sides[1]}: "
-    words += f"{amount(metric, d.mean, signed=True)}{unit}"
-    if d.low is not None:
-        words += f" ({span(metric, d.low, d.high, signed=True)} over seeds)"
+    words = f"the {sides[0]} minus the {sides[1]}: {points(metric, d.mean, signed=True)}"
+    if d.n < LEAST_SEEDS or d.low is None:
+        return [f"{words} over {d.n} common seed{'s' * (d.n > 1)}; {FEW} for a verdict"]
+    words += f" ({span(metric, d.low, d.high, signed=True)} over {d.n} common seeds, these losses)"
     return [f"{words}; whether the two kinds differ beyond these losses: p = {result.p_methods:.2f} (Mann-Whitney)"]
 
 
@@ -112,23 +170,9 @@ def standing_of(comparison: Comparison) -> Standing | None:
 
 
 def tournament_sheet(ranked: Standing, title: str) -> Sheet:
-    """The table of a tournament, and what the Friedman test says."""
+    """The table of a tournament, and what the test of the ranks says."""
     header, rows = tables_of(ranked)
-    notes = []
-    if ranked.over == "seeds":
-        notes.append("one setting only: each seed counts as an experiment")
-    if ranked.test is not None:
-        p = "p < 0.001" if ranked.test.p < 0.001 else f"p = {ranked.test.p:.3f}"
-        notes.append(
-            f"Friedman test over {len(ranked.experiments)} {ranked.over}: {p}; critical difference of average ranks "
-            f"{ranked.test.critical_difference:.2f} (Nemenyi, 5 %)"
-        )
-        if ranked.test.critical_difference >= len(ranked.methods) - 1:
-            count = f"{len(ranked.experiments)} {ranked.over}"
-            notes.append(f"it is wider than the scale: ranks in {count} tell no two apart")
-        else:
-            notes += [f"not distinguishable by ranks: {'; '.join(group)}" for group in ranked.groups]
-    return Sheet(f"tournament: {title}", header, rows, len(header) - 1, notes)
+    return Sheet(f"tournament: {title}", header, rows, len(header) - 1, words_of(ranked))
 
 
 def published_tournaments() -> tuple[dict[str, Sheet], list[dict[str, Any]]]:
@@ -161,8 +205,9 @@ def standing_told(ranked: Standing) -> dict[str, Any]:
     return {
         "experiments": ranked.experiments, "over": ranked.over,
         "methods": [_ranked(name, r, i) for i, name in enumerate(ranked.methods)],
-        "friedman": None if test is None else {"statistic": test.statistic, "p": test.p,
-                                               "critical_difference": test.critical_difference},
+        "test": None if test is None else {
+            "range": test.statistic, "p": test.p, "seeds": ranked.seeds,
+            "critical_difference": test.critical_difference if np.isfinite(test.critical_difference) else None},
         "groups": [list(group) for group in ranked.groups],
     }  # fmt: skip
 
@@ -170,21 +215,28 @@ def standing_told(ranked: Standing) -> dict[str, Any]:
 def told(comparison: Comparison) -> dict[str, Any]:
     """A comparison as plain values."""
     def pair(found: Pair) -> dict[str, Any]:
-        d = found.difference
-        own = None if d is None else {"mean": d.mean, "low": d.low, "high": d.high, "seeds": d.n}
-        return {"first": found.first, "second": found.second, "difference": own, "p_holm": found.p,
-                "p_better": found.improvement, "seeds_needed": found.needed, "verdict": found.verdict}  # fmt: skip
+        d, numbers = found.difference, None
+        if d is not None:
+            numbers = {"mean": d.mean, "std": d.std, "low": d.low, "high": d.high, "seeds": d.n,
+                       "classes": d.class_count, "half_over_seeds": d.seeds, "half_over_classes": d.classes}  # fmt: skip
+        return {"first": found.first.name, "second": found.second.name, "difference": numbers, "p_holm": found.p,
+                "family": found.family, "p_better": found.improvement, "outcome": str(found.outcome),
+                "winner": None if found.winner is None else found.winner.name,
+                "verdict": verdict_words(found, comparison.metric)}  # fmt: skip
 
-    methods = []
+    methods, may_be = [], ranks(comparison)
     for method in comparison.methods:
         i = method.interval
-        interval = None if i is None else {"mean": i.mean, "low": i.low, "high": i.high, "seeds": i.n}
-        methods.append({"name": method.name, "kind": method.kind, "interval": interval, "values": method.values})
-    ranked = standing_of(comparison)
+        interval = None if i is None else {"mean": i.mean, "low": i.low, "high": i.high, "seeds": i.n, "cut": i.cut}
+        methods.append({"name": method.name, "kind": method.kind, "interval": interval, "values": method.values,
+                        "rank": may_be.get(method.name)})  # fmt: skip
+    ranked, family = standing_of(comparison), first_family(comparison)
     return {
         "data": comparison.data, "metric": comparison.metric, "reading": comparison.reading, "methods": methods,
-        "neighbours": [pair(each) for each in neighbours(comparison)],
-        "pairs": [pair(each) for each in all_pairs(comparison)],
+        "tied_for_first": tied_for_first(comparison), "within": comparison.within,
+        "reference": None if comparison.reference is None else comparison.reference.name,
+        "family": {"words": family.words, "pairs": [pair(each) for each in family.pairs]},
+        "pairs": [pair(each) for each in all_pairs(comparison).pairs],
         "tournament": None if ranked is None else standing_told(ranked), "notes": comparison.notes,
     }  # fmt: skip
 

@@ -1,59 +1,72 @@
 """The tournament of Psomas 2020 over one's own study: ranks over experiments, their total, average and deviation."""
 
-import statistics
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin.comparison.compare import Comparison
 from nearkin.errors import NearkinError
-from nearkin.statistics.ranks import Friedman, Tournament, alike, friedman, tournament
+from nearkin.statistics.ranks import RankTest, Tournament, alike, experiments_of, permuted_ranks, tournament
+from nearkin.statistics.unit import LEAST_SEEDS, Common, Key, Nothing, Row, averaged, common
 
 
 @dataclass
 class Standing:
-    """Methods by the sum of their ranks. An experiment is a setting (a network and size) with its mean over seeds;
-    where there is one setting only, each seed is an experiment."""
+    """Methods by the sum of their ranks, on the seeds, settings and folds that all of them have. An experiment is a
+    setting (a network and size) with its mean over seeds; where there is one setting only, each seed is one."""
 
     methods: list[str]                          # best first
     experiments: list[str]
     result: Tournament                          # columns as `methods`
-    test: Friedman | None                       # None with one experiment or two methods
+    test: RankTest | None                       # None with fewer than three seeds or methods: the table describes
     over: str                                   # settings or seeds
+    seeds: int
+    notes: list[str]
 
     @property
     def groups(self) -> list[tuple[str, ...]]:
         """Methods that the critical difference cannot tell apart."""
         if self.test is None:
             return []
-        found = alike(self.result.average, self.test.critical_difference)
-        return [tuple(self.methods[i] for i in group) for group in found]
+        together = alike(self.result.average, self.test.critical_difference)
+        return [tuple(self.methods[i] for i in group) for group in together]
 
 
 def standing(comparison: Comparison) -> Standing:
     """Rank the trained methods of a comparison in every experiment that all of them took part in."""
-    methods = [method for method in comparison.trained if method.blocks]
-    if len(methods) < 2:
-        raise NearkinError(f"a tournament needs at least two trained methods; there is {len(methods)}")
-    blocks = [block for block in comparison.blocks if all(block in method.blocks for method in methods)]
-    if len(blocks) > 1:
-        over, names = "settings", [" ".join(block) for block in blocks]
-        scores = [[statistics.fmean(method.blocks[block].values()) for method in methods] for block in blocks]
-    else:
-        seeds = sorted(set.intersection(*(set(method.values) for method in methods)))
-        over, names = "seeds", [f"seed {seed}" for seed in seeds]
-        scores = [[method.values[seed] for method in methods] for seed in seeds]
-    if not scores:
-        raise NearkinError(f"the {len(methods)} methods have no experiment in common: nothing to rank")
-    return _ordered([method.name for method in methods], names, np.array(scores), over, comparison.better == "high")
+    rows = [method.row for method in comparison.trained]
+    if len(rows) < 2:
+        raise NearkinError(f"a tournament needs at least two trained methods; there is {len(rows)}")
+    shared = common(rows)
+    if isinstance(shared, Nothing):
+        raise NearkinError(f"the {len(rows)} methods have no experiment in common: {shared.reason}; nothing to rank")
+    values = _by_setting(rows, shared)                                                                     # (k, S, N)
+    settings = [" ".join(setting) for setting in shared.settings]
+    over = "settings" if len(settings) > 1 else "seeds"
+    experiments = settings if over == "settings" else [f"seed {seed}" for seed in shared.seeds]
+    high = comparison.sign >= 0
+    ranked = tournament(experiments_of(values).T, higher_is_better=high)
+    order = np.argsort(ranked.total, kind="stable")
+    result = Tournament(ranked.ranks[:, order], ranked.total[order], ranked.average[order], ranked.std[order])
+    enough = len(shared.seeds) >= LEAST_SEEDS and len(rows) > 2
+    test = permuted_ranks(values, higher_is_better=high) if enough else None
+    names = [rows[i].name for i in order]
+    return Standing(names, experiments, result, test, over, len(shared.seeds), _left_out(comparison, shared))
 
 
-def _ordered(methods: list[str], experiments: list[str], scores: np.ndarray, over: str, high: bool) -> Standing:
-    found = tournament(scores, higher_is_better=high)
-    order = np.argsort(found.total, kind="stable")
-    result = Tournament(found.ranks[:, order], found.total[order], found.average[order], found.std[order])
-    test = friedman(scores) if len(scores) > 1 and len(methods) > 2 else None
-    return Standing([methods[i] for i in order], experiments, result, test, over)
+def _by_setting(rows: list[Row], shared: Common) -> np.ndarray:
+    """Values by method, seed and setting, folds averaged.                                                  (k, S, N)"""
+    return np.array([
+        [[averaged({place: row.members[Key(seed, place)] for place in shared.places if place.setting == setting})
+          for setting in shared.settings] for seed in shared.seeds]
+        for row in rows
+    ])  # fmt: skip
+
+
+def _left_out(comparison: Comparison, shared: Common) -> list[str]:
+    """What some methods have and others lack, so that it does not count here."""
+    lost = [" ".join(setting) for setting in comparison.settings if setting not in shared.settings]
+    return [f"left out, because not all methods have it: {', '.join(lost)}"] if lost else []
 
 
 def tables_of(standing: Standing) -> tuple[list[str], list[list[str]]]:
@@ -70,3 +83,19 @@ def tables_of(standing: Standing) -> tuple[list[str], list[list[str]]]:
         for i, name in enumerate(standing.methods)
     ]  # fmt: skip
     return header, rows
+
+
+def words_of(ranked: Standing) -> list[str]:
+    """What the test of the ranks says, one sentence each."""
+    words = list(ranked.notes)
+    if ranked.over == "seeds":
+        words.append("one setting only: each seed counts as an experiment")
+    if ranked.test is None:
+        few = "three seeds" if ranked.seeds < LEAST_SEEDS else "three methods"
+        return [*words, f"this table describes and tests nothing: at least {few} are needed"]
+    p = "p < 0.001" if ranked.test.p < 0.001 else f"p = {ranked.test.p:.3f}"
+    test = f"do the methods differ in rank at all? {p} (labels permuted seed by seed, {ranked.seeds} seeds)"
+    if ranked.test.critical_difference == np.inf:
+        return [*words, f"{test}; ranks of {ranked.seeds} seeds tell no two methods apart"]
+    words.append(f"{test}; critical difference of average ranks {ranked.test.critical_difference:.2f} (5 %)")
+    return [*words, *(f"not distinguishable by ranks: {'; '.join(group)}" for group in ranked.groups)]

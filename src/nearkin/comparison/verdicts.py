@@ -1,128 +1,128 @@
 """Verdicts: which differences between methods can be believed, in plain words."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.groups import Groups, groups
-from nearkin.statistics.intervals import LEVEL
-from nearkin.statistics.paired import Difference, holm, paired, probability_of_improvement, seeds_needed
-from nearkin.studies.summary import is_share
+from nearkin.statistics.unit import LEAST_SEEDS, Nothing
+from nearkin.statistics.verdict import Outcome, Pair, judge
 
-ALPHA = 1 - LEVEL
-
-
-@dataclass
-class Pair:
-    """Two methods, the better one first by the mean: their difference on common seeds, and what may be said of it."""
-
-    first: str
-    second: str
-    difference: Difference | None               # first - second; None without common seeds
-    p: float | None                             # after Holm's correction over all pairs that stand beside it
-    improvement: float | None                   # the chance that a run of the first is better
-    needed: int | None                          # seeds that would decide it; None: too many, or no spread is known
-    verdict: str
-
-    @property
-    def decided(self) -> bool:
-        """Can the two be told apart?"""
-        return self.p is not None and self.p < ALPHA
+FEW = "at least three seeds are needed"
 
 
-def neighbours(comparison: Comparison) -> list[Pair]:
-    """Each method with the next one, best first, after Holm's correction over these pairs."""
-    methods = comparison.methods
-    return _pairs(list(itertools.pairwise(methods)), comparison)
+@dataclass(frozen=True)
+class Family:
+    """Pairs that stand in one table and are corrected together, and what they are, in words."""
+
+    pairs: list[Pair]
+    words: str
 
 
-def all_pairs(comparison: Comparison) -> list[Pair]:
-    """Every two methods, after Holm's correction over all of them: one may pick any of them to talk about."""
-    return _pairs(list(itertools.combinations(comparison.methods, 2)), comparison)
+def first_family(comparison: Comparison) -> Family:
+    """Every trained row against the one that validation ranks first; without validation all pairs of trained rows,
+    because a row that is picked by the test would be compared with its own luck."""
+    trained, reference = comparison.trained, comparison.reference
+    if reference is None or len(trained) < 2:
+        return all_pairs(comparison)
+    pairs = _judged(comparison, [(method, reference) for method in trained if method is not reference])
+    return Family(pairs, f"every trained row against {reference.name}, which validation ranks first")
 
 
-def kinds(comparison: Comparison) -> tuple[Groups, list[str], list[str]] | None:
-    """Ranking against classification losses on the seeds that all have; None without both kinds or common seeds."""
+def all_pairs(comparison: Comparison) -> Family:
+    """Every two trained rows, corrected over all of them: one may pick any of them to talk about."""
+    return Family(_judged(comparison, list(itertools.combinations(comparison.trained, 2))), "all pairs of trained rows")
+
+
+def untrained_pairs(comparison: Comparison) -> list[Pair]:
+    """The untrained rows less the one that validation ranks first (else the best trained one): beside the family, not
+    tested."""
+    trained = comparison.reference or next(iter(comparison.trained), None)
+    beside = [method for method in comparison.methods if not method.trained]
+    return [] if trained is None else _judged(comparison, [(method, trained) for method in beside])
+
+
+def ranks(comparison: Comparison) -> dict[str, tuple[int, int]]:
+    """The ranks that each trained row may have: from 1 + the rows that are distinguishably better to N - those that are
+    distinguishably worse, over all pairs. Empty where neither end of the metric is the good one."""
+    if comparison.sign == 0:
+        return {}
+    pairs, count = all_pairs(comparison).pairs, len(comparison.trained)
+    better = {method.name: sum(pair.loser is method.row for pair in pairs) for method in comparison.trained}
+    worse = {method.name: sum(pair.winner is method.row for pair in pairs) for method in comparison.trained}
+    return {name: (1 + better[name], count - worse[name]) for name in better}
+
+
+def tied_for_first(comparison: Comparison) -> list[str]:
+    """The rows that may be the best: no row is distinguishably better."""
+    return [name for name, (low, _) in ranks(comparison).items() if low == 1]
+
+
+def kinds(comparison: Comparison) -> tuple[Groups, list[str], list[str]] | Nothing | None:
+    """Ranking against classification losses on what all have; None without both kinds, `Nothing` without anything in
+    common."""
     sides = [[m for m in comparison.methods if m.kind == kind] for kind in ("ranking", "classification")]
-    members = [*sides[0], *sides[1]]
     if not sides[0] or not sides[1]:
         return None
-    seeds = sorted(set.intersection(*(set(method.values) for method in members)))
-    if not seeds:
-        return None
-    values = [[[m.values[seed] for seed in seeds] for m in side] for side in sides]
-    return groups(values[0], values[1]), [m.name for m in sides[0]], [m.name for m in sides[1]]
+    found = groups(*([method.row for method in side] for side in sides))
+    return found if isinstance(found, Nothing) else (found, [m.name for m in sides[0]], [m.name for m in sides[1]])
 
 
-def _pairs(pairs: Sequence[tuple[Method, Method]], comparison: Comparison) -> list[Pair]:
-    differences = [_difference(a, b) for a, b in pairs]
-    plain = {i: d.p for i, d in enumerate(differences) if d is not None and d.p is not None}
-    tested = list(plain)
-    corrected = dict(zip(tested, holm(list(plain.values())), strict=True))
-    found = []
-    for i, ((a, b), d) in enumerate(zip(pairs, differences, strict=True)):
-        p = float(corrected[i]) if i in corrected else None
-        needed = None
-        if d is not None and d.std is not None and not (p is not None and p < ALPHA):
-            needed = seeds_needed(d.mean, d.std, ALPHA / max(len(tested), 1))
-        better = _better(a, b, comparison.better)
-        found.append(Pair(a.name, b.name, d, p, better, needed, _words(d, p, needed, len(tested), comparison, a, b)))
-    return found
-
-
-def _difference(a: Method, b: Method) -> Difference | None:
-    """On the blocks and seeds that both have."""
-    blocks = [block for block in a.blocks if block in b.blocks]
-    if not blocks:
-        return None
-    seeds = sorted(set.intersection(*(set(m.blocks[block]) for m in (a, b) for block in blocks)))
-    if not seeds:
-        return None
-    first, second = (np.array([[m.blocks[block][seed] for block in blocks] for seed in seeds]).mean(1) for m in (a, b))
-    return paired(first, second)
-
-
-def _better(a: Method, b: Method, better: str) -> float | None:
-    first, second = (list(method.values.values()) for method in (a, b))
-    if not first or not second:
-        return None
-    return probability_of_improvement(first, second) if better == "high" else probability_of_improvement(second, first)
+def _judged(comparison: Comparison, pairs: list[tuple[Method, Method]]) -> list[Pair]:
+    rows = [(first.row, second.row) for first, second in pairs]
+    return judge(rows, sign=comparison.sign, within=comparison.within)
 
 
 def amount(metric: str, value: float, *, signed: bool = False) -> str:
     """A difference as people read it: shares in points."""
-    scale, digits = (100, 2) if is_share(metric) else (1, 3)
+    scale, digits = (100, 2) if metric_of(metric).is_share else (1, 3)
     return f"{scale * value:{'+' if signed else ''}.{digits}f}"
 
 
-def span(metric: str, low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """An interval in words: 0.21 to 0.95; a dash where there is none."""
+def points(metric: str, value: float, *, signed: bool = False) -> str:
+    """The same with its unit: 0.35 points."""
+    return f"{amount(metric, value, signed=signed)}{' points' if metric_of(metric).is_share else ''}"
+
+
+def span(metric: str, low: float | None, high: float | None, *, signed: bool = False, cut: bool = False) -> str:
+    """An interval in words: 0.21 to 0.95; a dash where there is none; a star where it is cut at the metric's range."""
     if low is None or high is None:
         return "–"
-    return f"{amount(metric, low, signed=signed)} to {amount(metric, high, signed=signed)}"
+    return f"{amount(metric, low, signed=signed)} to {amount(metric, high, signed=signed)}{'*' if cut else ''}"
 
 
-def _words(
-    d: Difference | None, p: float | None, needed: int | None, family: int, comparison: Comparison, a: Method, b: Method
-) -> str:
-    if d is None and not set(a.blocks) & set(b.blocks):
-        return "no common setting: nothing to compare"
-    if d is None:
-        seeds = [", ".join(map(str, m.values)) or "none" for m in (a, b)]
-        return f"no common seeds ({seeds[0]} against {seeds[1]}): nothing to compare"
-    if p is None:
-        return "one common seed: no interval, no verdict"
-    if d.std == 0 and d.mean == 0:
-        return f"the same in all {d.n} seeds"
-    if p < ALPHA:
-        unit = " points" if is_share(comparison.metric) else ""
-        return f"distinguishable: {a.name} is ahead by {amount(comparison.metric, abs(d.mean))}{unit}"
-    more = "more than 1,000" if needed is None else f"about {needed:,}"
-    chance = ""
-    if d.p is not None and d.p < ALPHA:
-        chance = f" (alone its interval would exclude 0, but among {family} pairs that happens by chance)"
-    return f"not distinguishable with {d.n} seeds; {more} would be needed{chance}"
+def verdict_words(pair: Pair, metric: str) -> str:
+    """What may be said of a pair, in a sentence."""
+    d = pair.difference
+    if isinstance(pair.shared, Nothing):
+        return f"{pair.shared.reason}: nothing to compare"
+    assert d is not None
+    if pair.outcome is Outcome.NONE:
+        count = "one common seed" if d.n == 1 else f"{d.n} common seeds"
+        return f"no verdict: {count}, {FEW}" if d.n < LEAST_SEEDS else "no verdict"
+    small = "" if pair.within is None else points(metric, pair.within)
+    if pair.outcome is Outcome.DISTINGUISHABLE:
+        less = f", by less than {small}" if pair.is_small else ""
+        if pair.winner is None:                                     # neither end is the good one
+            name = pair.first.name if d.mean > 0 else pair.second.name
+            return f"distinguishable: {name} is higher by {points(metric, abs(d.mean))}{less}"
+        return f"distinguishable: {pair.winner.name} is ahead by {points(metric, abs(d.mean))}{less}"
+    if pair.outcome is Outcome.EQUIVALENT:
+        return f"equivalent within ±{small}"
+    words = f"undecided: {d.n} seeds could have shown a difference of {points(metric, pair.smallest or 0.0)}"
+    if pair.p is not None and d.p is not None and d.p < 0.05 <= pair.p:
+        words += f" (alone its test would reject, but among {pair.family} that happens by chance)"
+    elif pair.p is not None and pair.p < 0.05:
+        words += " (the seeds agree, but other test classes might not)"
+    return words
+
+
+def interval_words(pair: Pair, metric: str) -> str:
+    """The two parts of a difference's interval: seeds ±0.41, classes ±0.72."""
+    d = pair.difference
+    if d is None or d.seeds is None:
+        return "–"
+    classes = f"classes ±{amount(metric, d.classes)}" if d.classes is not None else "seeds alone"
+    return f"seeds ±{amount(metric, d.seeds)}, {classes}"

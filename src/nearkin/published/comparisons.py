@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.published.matching import (
     OwnRow,
     common_seeds,
@@ -22,7 +23,6 @@ from nearkin.published.matching import (
     shared_keys,
     words_of,
 )
-from nearkin.registry import METRICS
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def compared(condition: Mapping[str, Any], rows: Sequence[OwnRow]) -> Compared:
 
 def _scale(metric: str) -> tuple[float, str]:
     """Shares are told in points of a hundred, others as they are."""
-    share = METRICS[metric.removeprefix("train.").partition("@")[0]].kind in ("query", "clusters")
-    return (100.0, "points") if share else (1.0, "")
+    return (100.0, "points") if metric_of(metric).is_share else (1.0, "")
 
 
 def _difference(condition: Mapping[str, Any], rows: Sequence[OwnRow]) -> Compared:

@@ -11,11 +11,11 @@ from typing import Any
 from nearkin.comparison.compare import Comparison, Method, canonical_metric, compare
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.registry import LOSSES
 from nearkin.report.base import Column, slug
 from nearkin.runs.store import Run
 from nearkin.statistics.intervals import Interval, mean_interval
-from nearkin.studies.summary import is_share
 
 DATA_KEYS = ("data", "dataset", "data.name", "root", "data.root")
 METHOD_AXES = ("loss", "method", "loss.name", "method.name")
@@ -222,7 +222,7 @@ def shown_metric(metric: str, value: float | None) -> str:
     """A metric as people read it: shares in per cent."""
     if value is None:
         return "–"
-    return f"{100 * value:.2f}" if is_share(metric) else f"{value:.4g}"
+    return f"{100 * value:.2f}" if metric_of(metric).is_share else f"{value:.4g}"
 
 
 # as papers write them; others go by their own names
@@ -240,19 +240,19 @@ def called(metric: str) -> str:
 
 def heading(metric: str) -> str:
     """Its name above a column."""
-    return f"{called(metric)} %" if is_share(metric) else called(metric)
+    return f"{called(metric)} %" if metric_of(metric).is_share else called(metric)
 
 
 def unit(metric: str) -> str:
     """% for shares."""
-    return "%" if is_share(metric) else ""
+    return "%" if metric_of(metric).is_share else ""
 
 
 def signed(metric: str, value: float | None) -> str:
     """A difference as people read it: shares in points."""
     if value is None:
         return "–"
-    return f"{100 * value:+.2f}" if is_share(metric) else f"{value:+.4g}"
+    return f"{100 * value:+.2f}" if metric_of(metric).is_share else f"{value:+.4g}"
 
 
 def metric_column(metric: str, name: str = "", title: str = "") -> Column:
@@ -269,7 +269,7 @@ def interval_of(metric: str) -> dict[str, Any]:
 
 def percent(metric: str, *columns: str) -> tuple[str, ...]:
     """The columns of a chart that are shares: those given, if the metric is one."""
-    return columns if is_share(metric) else ()
+    return columns if metric_of(metric).is_share else ()
 
 
 def year_of(member: Member) -> int | None:

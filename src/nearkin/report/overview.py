@@ -5,10 +5,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from nearkin.comparison.compare import bare
 from nearkin.comparison.gather import Member
 from nearkin.errors import some
-from nearkin.registry import METRICS
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.report.base import Column, Grid, Part, Section, Table, Words
 from nearkin.report.leaderboard import lead_words
 from nearkin.report.material import Board, Material, called, shown_metric, unit
@@ -94,7 +93,7 @@ def _facts(material: Material) -> Grid:
 
 def _about(metric: str) -> str:
     """A metric in a sentence: the first of its description."""
-    text = " ".join((METRICS[bare(metric)].__doc__ or "").strip().split("\n\n")[0].split())
+    text = " ".join((metric_of(metric).__doc__ or "").strip().split("\n\n")[0].split())
     words = re.split(r"(?<=\))\.\s|\.\s+(?=[A-Z])", text)[0].rstrip(".")
     return words if words.startswith(called(metric).partition("@")[0]) else f"{called(metric)}: {words}"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nearkin.comparison.compare import kind_of
 from nearkin.comparison.gather import Member
+from nearkin.comparison.method import kind_of
 from nearkin.report.base import Chart, Part, Section, Table
 from nearkin.report.material import Board, Material, called, interval_of, year_of
 

@@ -11,10 +11,10 @@ from nearkin.comparison.compare import Comparison, Method
 from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.inputs import Sets, make_sets
-from nearkin.evaluation.retrieval import evaluate
 from nearkin.evaluation.search import neighbours
 from nearkin.progress import bar
 from nearkin.runs.store import Run
+from nearkin.runs.tested import TestSet, paths_of, values_per_query
 
 NEAREST = 10                        # neighbours of every query that are looked at
 
@@ -29,24 +29,18 @@ class Nearest:
 
 @dataclass
 class Tested:
-    """The N test images of a stored run. A place is a number below N, a row is that of the data set.
+    """The N test images of a stored run, and who lies beside whom. A place is a number below N.
 
     Parameters:
         run: the run.
         name: what the page calls it: its method.
-        z: (N, D) raw embeddings.
-        labels: (N,) class names.
-        roles: (N,) query, gallery or both.
-        rows: (N,) rows of the data set; of a run of schema 1, which did not keep them, the places.
+        images: their embeddings, labels, roles and rows.
         paths: (N,) the files below the root of the data; None where they were not kept.
     """
 
     run: Run
     name: str
-    z: torch.Tensor                                                 # (N, D)
-    labels: np.ndarray                                              # (N,)
-    roles: np.ndarray                                               # (N,)
-    rows: np.ndarray                                                # (N,)
+    images: TestSet
     paths: list[str] | None = None
 
     __test__ = False                                                # pytest: this is no test
@@ -54,36 +48,42 @@ class Tested:
     @classmethod
     def of(cls, run: Run, name: str = "") -> "Tested":
         """From the files of a run; a NearkinError where it holds no embeddings."""
-        import pyarrow.parquet as pq
+        return cls(run, name or run.hash, TestSet.of(run), paths_of(run))
 
-        try:
-            with np.load(run.path / "embeddings.npz") as held:
-                z, labels = torch.from_numpy(held["embeddings"]), held["labels"]
-                rows, roles = held.get("rows"), held.get("roles")
-            listed = run.path / "test.parquet"
-            paths = pq.read_table(listed, columns=["path"])["path"].to_pylist() if listed.exists() else None
-        except (OSError, ValueError, KeyError) as error:
-            raise NearkinError(f"the embeddings of run {run.hash} cannot be read ({type(error).__name__})") from error
-        if roles is None:                                           # schema 1: the queries, then the gallery
-            roles = np.full(len(labels), "both", "<U7")
-            if (queries := run.result["test_n"]) < len(labels):
-                roles[:queries], roles[queries:] = "query", "gallery"
-        return cls(run, name or run.hash, z, labels, roles, np.arange(len(labels)) if rows is None else rows, paths)
+    @property
+    def z(self) -> torch.Tensor:
+        """(N, D) raw embeddings."""
+        return self.images.z
 
-    @cached_property
+    @property
+    def labels(self) -> np.ndarray:
+        """(N,) class names."""
+        return self.images.labels
+
+    @property
+    def roles(self) -> np.ndarray:
+        """(N,) query, gallery or both."""
+        return self.images.roles
+
+    @property
+    def rows(self) -> np.ndarray:
+        """(N,) rows of the data set; of a run of schema 1, which did not keep them, the places."""
+        return np.arange(len(self.labels)) if self.images.rows is None else self.images.rows
+
+    @property
     def query(self) -> np.ndarray:
         """(Q,) places of the queries."""
-        return np.flatnonzero(self.roles != "gallery")
+        return self.images.query
 
-    @cached_property
+    @property
     def gallery(self) -> np.ndarray:
         """(G,) places of the images that are searched."""
-        return np.flatnonzero(self.roles != "query")
+        return self.images.gallery
 
     @cached_property
     def sets(self) -> Sets:
         """Queries and gallery, checked."""
-        if (self.roles == "both").all():
+        if self.images.plain:
             return make_sets(self.z, self.labels, None, None, "cosine")
         return make_sets(self.z, self.labels, self.query, self.gallery, "cosine")
 
@@ -109,17 +109,10 @@ class Tested:
     @cached_property
     def precision(self) -> np.ndarray:
         """(Q,) MAP@R of every query, NaN where it is not defined; from per_query.parquet where that has it."""
-        import pyarrow.parquet as pq
-
-        try:
-            held = pq.read_table(self.run.path / "per_query.parquet", columns=["map_at_r"])["map_at_r"]
-            values = held.to_numpy().astype(float)
-            if len(values) == len(self.query):
-                return values
-        except (OSError, ValueError, KeyError):
-            pass
-        asked = {} if (self.roles == "both").all() else {"query": self.query, "gallery": self.gallery}
-        return evaluate(self.z, self.labels, metrics=["map_at_r"], **asked).per_query["map_at_r"]   # type: ignore[arg-type]
+        stored = values_per_query(self.run, "map_at_r")
+        if stored is not None and len(stored[1]) == len(self.query):
+            return stored[1]
+        return self.images.evaluate(metrics=["map_at_r"]).per_query["map_at_r"]
 
     def file(self, place: int) -> str:
         """The file of an image below the root of its data; of one that lies elsewhere only its name."""

@@ -19,12 +19,11 @@ from nearkin.engine.loop import Reached, fit, model_file
 from nearkin.engine.optimise import make_optimiser
 from nearkin.engine.precision import half, trap
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.memory import Memory
 from nearkin.methods.base import Method
 from nearkin.models import FittedHead, Model, build_model
-from nearkin.numerics import unit
-from nearkin.registry import METRICS
 from nearkin.runs import events
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
@@ -178,7 +177,7 @@ def _loop(
         return here.share(lambda: evaluate(z, prepared.val_labels, k=(1,), metrics=metrics).metrics)
 
     def keep_test_embeddings(epoch: int) -> None:
-        z = unit(embed(model, source, split.test.images, device)).half().numpy()
+        z = embed(model, source, split.test.images, device).numpy()     # raw, float32: as the test has them
         file = run.path / "curve" / f"epoch-{epoch:04d}.npy"
         if here.first:
             with atomic(file) as scratch:
@@ -200,7 +199,7 @@ def _loop(
     return fit(
         run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
         validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch, until=until,
-        lower=METRICS[spec.train.select.partition("@")[0]].better == "low",
+        lower=metric_of(spec.train.select).sign < 0,
         **({"after_epoch": keep_test_embeddings} if spec.train.curve else {}),
     )  # fmt: skip
 

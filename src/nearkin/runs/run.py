@@ -4,7 +4,7 @@ import json
 import os
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class Run:
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
+        self._kept: dict[str, tuple[tuple[int, int, int], Any]] = {}        # file -> what it was, what it holds
 
     # -- what it is ----------------------------------------------------------------------------------------
 
@@ -49,9 +50,13 @@ class Run:
         return self.path.name
 
     def head(self) -> dict[str, Any]:
-        """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`."""
+        """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`. Read once and kept while
+        the file stays as it is: do not change it."""
+        return self._once("spec.yaml", self._read_head)
+
+    def _read_head(self, path: Path) -> dict[str, Any]:
         try:
-            told = yaml.load((self.path / "spec.yaml").read_text(), Loader=LOADER)
+            told = yaml.load(path.read_text(), Loader=LOADER)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             reason = f"spec.yaml cannot be read ({type(error).__name__})"
             raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
@@ -161,11 +166,27 @@ class Run:
             )
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON file of its directory."""
+        """A JSON file of its directory. Read once and kept while the file stays as it is: do not change it."""
+        return self._once(name, self._read_json)
+
+    def _read_json(self, path: Path) -> dict[str, Any]:
         try:
-            return json.loads((self.path / name).read_text())
+            return json.loads(path.read_text())
         except (OSError, ValueError) as error:
-            raise NearkinError(f"run {self.hash} is damaged: {name} cannot be read ({type(error).__name__})") from error
+            reason = f"{path.name} cannot be read ({type(error).__name__})"
+            raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
+
+    def _once(self, name: str, read: Callable[[Path], Any]) -> Any:
+        """What a file holds, read again only after it was replaced."""
+        path = self.path / name
+        try:
+            found = path.stat()
+        except OSError:
+            return read(path)                                       # it says what is wrong
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if name not in self._kept or self._kept[name][0] != stamp:
+            self._kept[name] = stamp, read(path)
+        return self._kept[name][1]
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""

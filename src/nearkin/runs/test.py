@@ -6,7 +6,6 @@ stored, so that a test with other metrics takes seconds and trains nothing.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,40 +17,17 @@ from nearkin.engine.distributed import ranks
 from nearkin.engine.embed import embed
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
-from nearkin.evaluation.metrics.base import parse
+from nearkin.evaluation.metrics.base import metric_of, parse
 from nearkin.evaluation.per_query import write_per_query
-from nearkin.evaluation.retrieval import Evaluation, evaluate
+from nearkin.evaluation.retrieval import Evaluation
 from nearkin.evaluation.tiles import check_distance
 from nearkin.protocols import Split
-from nearkin.registry import METRICS
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
 from nearkin.runs.store import Run, Store
+from nearkin.runs.tested import TestSet, store_per_query
 from nearkin.storage import atomic
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """The test images of a run as its model embeds them."""
-
-    z: torch.Tensor                     # (N, D) raw; of a run of schema 1 unit vectors
-    labels: np.ndarray                  # (N,) class names
-    roles: np.ndarray                   # (N,) query, gallery or both
-
-    __test__ = False                    # pytest: this is no test
-
-    def evaluate(self, **options: Any) -> Evaluation:
-        """The metrics of these embeddings, each image in its role."""
-        if (self.roles == "both").all():
-            return evaluate(self.z, self.labels, **options)
-        query, gallery = (np.flatnonzero(np.isin(self.roles, [role, "both"])) for role in ("query", "gallery"))
-        return evaluate(self.z, self.labels, query=query, gallery=gallery, **options)
-
-    @property
-    def available(self) -> int:
-        """Neighbours that every query has."""
-        return int((self.roles != "query").sum()) - int((self.roles == "both").any())
 
 
 def test(
@@ -97,7 +73,7 @@ def measure(
     for name in metrics or ():
         parse(name)
     held = ranks().share(lambda: _holds_embeddings(run))            # all processes go the same way
-    tested = _stored(run) if held else _embedded(run, device or pick_device(run.spec.train.device))
+    tested = TestSet.of(run) if held else _embedded(run, device or pick_device(run.spec.train.device))
     if not ranks().first:
         return {}
     customary = _customary(run, tested)
@@ -112,7 +88,10 @@ def measure(
     missing = [key for key in wanted if key not in _known(run, distance)]
     if missing:
         store.opened(run, missing)
-        _store_further(run, tested.evaluate(metrics=missing, distance=distance))
+        evaluation = tested.evaluate(metrics=missing, distance=distance)
+        if distance == "cosine":
+            store_per_query(run, evaluation)
+        _store_further(run, evaluation)
     if distance == "cosine" and (run.path / "curve.json").exists():
         _extend_curve(run, tested, wanted)
     known = _known(run, distance)
@@ -156,7 +135,7 @@ def _embedded(run: Run, device: torch.device) -> TestSet:
     names = np.array(data.table.classes)[data.table.labels[split.test.images]]
     if here.first:
         _store_test_set(run, split, z, [data.table.shown(int(row)) for row in split.test.images], names)
-    return TestSet(z, names, split.test.roles)
+    return TestSet(z, names, split.test.roles, split.test.images)
 
 
 def _store_test_set(run: Run, split: Split, z: torch.Tensor, paths: list[str], names: np.ndarray) -> None:
@@ -169,18 +148,6 @@ def _store_test_set(run: Run, split: Split, z: torch.Tensor, paths: list[str], n
     with atomic(run.path / "test.parquet") as scratch:
         table = pa.table({"row": rows, "path": paths, "class": names.tolist(), "role": roles.tolist()})
         pq.write_table(table, scratch / "test.parquet")
-
-
-def _stored(run: Run) -> TestSet:
-    """From the files of a run that was tested before."""
-    with np.load(run.path / "embeddings.npz") as held:
-        z, labels = torch.from_numpy(held["embeddings"]), held["labels"]
-        if "roles" in held:
-            return TestSet(z, labels, held["roles"])
-    roles = np.full(len(labels), "both", "<U7")                     # schema 1: the queries, then the gallery
-    if (queries := run.result["test_n"]) < len(labels):
-        roles[:queries], roles[queries:] = "query", "gallery"
-    return TestSet(z, labels, roles)
 
 
 def _customary(run: Run, tested: TestSet) -> tuple[int, ...]:
@@ -204,7 +171,7 @@ def _further(run: Run) -> dict[str, Any]:
 
 def _store_further(run: Run, evaluation: Evaluation) -> None:
     """Beside what earlier tests found under the same distance and the same evaluation."""
-    further = _further(run)
+    further = dict(_further(run))
     before = further.get(evaluation.distance, {})
     kept = before.get("metrics", {}) if before.get("evaluation") == retrieval.VERSION else {}
     further[evaluation.distance] = {
@@ -240,6 +207,9 @@ def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> di
     """Test metrics of every epoch, and three readings of them: the last epoch, the one that validation chose, and, as
     the literature does, the best on the test set itself, for each metric its own."""
     points = _points(run, tested, list(evaluation.metrics))
+    for point in points:
+        if point["epoch"] == chosen:                                # the very embeddings that were just evaluated
+            point["metrics"] = dict(evaluation.metrics)
     return _told(points, chosen)
 
 
@@ -248,9 +218,12 @@ def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
     told = run.read_json("curve.json")
     missing = [key for key in wanted if key not in told["epochs"][0]["metrics"]]
     if missing and (run.path / "curve").is_dir():
+        known = _known(run, "cosine")
+        points = []
         for point, more in zip(told["epochs"], _points(run, tested, missing), strict=True):
-            point["metrics"] |= more["metrics"]
-        run.write_json("curve.json", _told(told["epochs"], told["validated"]))
+            chosen = {key: known[key] for key in missing if key in known} if point["epoch"] == told["validated"] else {}
+            points.append({**point, "metrics": point["metrics"] | more["metrics"] | chosen})
+        run.write_json("curve.json", _told(points, told["validated"]))
 
 
 def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any]]:
@@ -265,7 +238,7 @@ def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any
 def _told(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
     best = {}
     for key in points[0]["metrics"]:
-        sign = -1 if METRICS[key.partition("@")[0]].better == "low" else 1
+        sign = metric_of(key).sign or 1
         best[key] = max(points, key=lambda point: sign * point["metrics"][key])
     return {
         "epochs": points,

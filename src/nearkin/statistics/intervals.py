@@ -1,6 +1,6 @@
-"""Means with intervals. The unit is the seed: folds are averaged first, queries never count.
+"""Means with intervals over seeds. Which values go in is decided in unit.py: the seed is the unit, queries never count.
 
-Arrays are float, (S, F): one row per seed, one column per fold; or (S,) once folds are averaged. NaN is refused.
+Values are float, (S,): one per seed. NaN is refused.
 """
 
 from dataclasses import dataclass
@@ -12,52 +12,64 @@ from scipy import stats
 from nearkin.errors import NearkinError
 
 LEVEL = 0.95
+ALPHA = 0.05                # 1 - LEVEL, without its rounding
+
+Bounds = tuple[float | None, float | None]
+UNBOUNDED: Bounds = (None, None)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and the interval that covers the true one in 95 of 100 studies like this; of one seed there is none."""
+    """A mean, and the interval that covers the true one in 95 of 100 studies like this; of one seed there is none.
+
+    An interval of a metric that cannot leave its range is cut at the end of the range, and `cut` says so: what is left
+    covers the truth as often as the whole.
+    """
 
     mean: float
     low: float | None
     high: float | None
     n: int                                      # seeds
+    cut: bool = False
 
     @property
     def half(self) -> float | None:
-        """Half its width: mean ± half."""
-        return None if self.high is None else self.high - self.mean
+        """Half its width before it was cut: mean ± half."""
+        return None if self.high is None or self.low is None else max(self.high - self.mean, self.mean - self.low)
 
 
-def over_folds(values: ArrayLike) -> NDArray[np.float64]:
-    """The mean over folds of every seed.                                                      (S, F) -> (S,)
-
-    Folds of one seed share its chance and are no independent repetitions: an interval over S·F values would be too
-    narrow where the seed matters, and too wide where folds differ in difficulty.
-    """
-    found = _checked(values, 2)
-    return found.mean(axis=1)                                                                                    # (S,)
-
-
-def mean_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
+def mean_interval(values: ArrayLike, level: float = LEVEL, bounds: Bounds = UNBOUNDED) -> Interval:
     """The mean of seeds with Student's t interval: mean ± t(S-1) · s / √S.
 
     Parameters:
         values: one value per seed, folds averaged.                                                             (S,)
         level: the share of studies whose interval covers the truth.
+        bounds: the range of the metric, at whose ends the interval is cut.
     """
-    found = _checked(values, 1)
-    mean, n = float(found.mean()), len(found)
+    numbers = checked(values)
+    mean, n = float(numbers.mean()), len(numbers)
     if n < 2:
         return Interval(mean, None, None, n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * found.std(ddof=1) / np.sqrt(n))
-    return Interval(mean, mean - half, mean + half, n)
+    half = float(stats.t.ppf((1 + level) / 2, n - 1) * numbers.std(ddof=1) / np.sqrt(n))
+    return Interval(mean, *cut(mean - half, mean + half, bounds), n=n, cut=leaves(mean - half, mean + half, bounds))
 
 
-def _checked(values: ArrayLike, axes: int) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=float)
-    if found.ndim != axes or found.size == 0:
-        raise NearkinError(f"values of shape {found.shape}: {axes} axes are wanted, with at least one value")
-    if not np.isfinite(found).all():
-        raise NearkinError(f"values must be finite: {int((~np.isfinite(found)).sum())} of {found.size} are not")
-    return found
+def cut(low: float, high: float, bounds: Bounds) -> tuple[float, float]:
+    """The part of an interval that lies within the range of the metric."""
+    least, most = bounds
+    return low if least is None else max(low, least), high if most is None else min(high, most)
+
+
+def leaves(low: float, high: float, bounds: Bounds) -> bool:
+    """Does an interval leave the range of the metric?"""
+    return cut(low, high, bounds) != (low, high)
+
+
+def checked(values: ArrayLike) -> NDArray[np.float64]:
+    """The values as an array (S,); a NearkinError where they are none, or not finite."""
+    numbers = np.asarray(values, dtype=float)
+    if numbers.ndim != 1 or numbers.size == 0:
+        raise NearkinError(f"values of shape {numbers.shape}: one value per seed is wanted, and at least one")
+    if not np.isfinite(numbers).all():
+        raise NearkinError(f"values must be finite: {int((~np.isfinite(numbers)).sum())} of {numbers.size} are not")
+    return numbers

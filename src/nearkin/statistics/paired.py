@@ -1,7 +1,15 @@
-"""Two methods on the same seeds: the difference, its interval, and how many seeds would decide it.
+"""Two rows on the same seeds: the difference, its interval, and its test.
 
 The same seed draws the same first weights of the head, the same batches and the same validation classes, so differences
 are taken seed by seed.
+
+Two things could have come out otherwise: another training (seeds) and other test classes. With d[s, c] the difference
+of seed s in class c, w_c the share of the queries that class c has, and d = Σ_c w_c mean_s d[s, c]:
+
+    V_S = var_s(Σ_c w_c d[s, c]) / S            V_C = C/(C-1) Σ_c w_c² (d_c - d)²
+    d ± t(df) √(V_S + V_C)                      df = (V_S + V_C)² / (V_S²/(S-1) + V_C²/(C-1))     (Satterthwaite 1946)
+
+Metrics that are no mean over queries (NMI, F1, ρ) have no values by class: V_C is left out, and the words say so.
 """
 
 import math
@@ -12,45 +20,90 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from nearkin.errors import NearkinError
-from nearkin.statistics.intervals import LEVEL, mean_interval
-
-POWER = 0.8                 # Cohen 1988: the usual chance to find a difference that is there
-MOST_SEEDS = 1000           # beyond that nobody will run them
+from nearkin.statistics.intervals import LEVEL, checked
+from nearkin.statistics.unit import ClassDifferences
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of a - b over common seeds, its interval, and the p value of the paired t test."""
+    """The mean of a - b over common seeds, its interval over seeds and classes, and the p value of the paired test."""
 
     mean: float
-    low: float | None
+    low: float | None                           # of the interval over seeds and, where they are known, classes
     high: float | None
-    p: float | None                             # None with one seed
-    n: int
+    p: float | None                             # of the paired t test over seeds; None with one seed
+    n: int                                      # seeds
     std: float | None = None                    # of the differences, over seeds
+    seeds: float | None = None                  # half the width of the interval over seeds alone
+    classes: float | None = None                # half the width of the interval over classes alone; None: not known
+    class_error: float | None = None            # √V_C
+    class_count: int | None = None              # C
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Does its interval exclude 0?"""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
-def paired(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Difference:
-    """a - b, seed by seed, with the t interval of the mean difference and the two-sided paired t test.
+def resolution(queries: int | None) -> float:
+    """The least standard deviation of a difference that a number of queries can show: √(1/6) / Q, that of two values
+    that are each rounded to a multiple of 1/Q."""
+    return math.sqrt(1 / 6) / queries if queries else 0.0
 
-    Differences that are all equal have no spread: p is 1 where they are 0, else 0.
+
+def paired(
+    a: ArrayLike, b: ArrayLike, level: float = LEVEL, *, least_std: float = 0.0, classes: ClassDifferences | None = None
+) -> Difference:
+    """a - b, seed by seed, with the interval of the mean difference and the two-sided paired t test over seeds.
+
+    Differences that are all equal, where no least spread is known, have none: p is 1 where they are 0, else 0.
 
     Parameters:
         a, b: one value per seed, the same seeds in the same order.                                             (S,)
         level: the level of the interval.
+        least_std: the standard deviation over seeds is never taken below it (`resolution`).
+        classes: the same differences by seed and class; None: the interval is over seeds alone.
     """
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.shape != second.shape:
         raise NearkinError(f"{first.shape} values against {second.shape}: a paired difference needs the same seeds")
-    d = first - second
-    found = mean_interval(d, level)
-    if found.n < 2:
-        return Difference(found.mean, None, None, None, found.n)
+    d = checked(first - second)
+    mean, n = float(d.mean()), len(d)
+    if n < 2:
+        return Difference(mean, None, None, None, n)
     std = float(d.std(ddof=1))
     if std <= 1e-12 * max(1.0, float(np.abs(d).max())):             # rounding of equal differences is no spread
-        return Difference(found.mean, found.mean, found.mean, 1.0 if abs(found.mean) < 1e-12 else 0.0, found.n, 0.0)
-    t = found.mean / (std / math.sqrt(found.n))
-    return Difference(found.mean, found.low, found.high, float(2 * stats.t.sf(abs(t), found.n - 1)), found.n, std)
+        std = 0.0
+    std = max(std, least_std)
+    quantile = float(stats.t.ppf((1 + level) / 2, n - 1))
+    v_seeds = std**2 / n
+    half, by_classes, v_classes, count = quantile * math.sqrt(v_seeds), None, None, None
+    if classes is not None:
+        v_classes, count = class_variance(classes), classes.values.shape[1]
+        by_classes = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(v_classes)
+        half = joint_half(v_seeds, n, v_classes, count, level)
+    error = math.sqrt(v_seeds)
+    p = float(2 * stats.t.sf(abs(mean) / error, n - 1)) if error > 0 else 1.0 if abs(mean) < 1e-12 else 0.0
+    return Difference(
+        mean, mean - half, mean + half, p, n, std, quantile * error, by_classes,
+        None if v_classes is None else math.sqrt(v_classes), count,
+    )  # fmt: skip
+
+
+def class_variance(classes: ClassDifferences) -> float:
+    """V_C: how much the difference would vary with other test classes."""
+    d, w = classes.values.mean(axis=0), classes.weights                                                        # (C,)
+    count = len(w)
+    return float(count / (count - 1) * (w**2 * (d - w @ d) ** 2).sum())
+
+
+def joint_half(v_seeds: float, n: int, v_classes: float, count: int, level: float = LEVEL) -> float:
+    """Half the width of the interval over seeds and classes."""
+    total = v_seeds + v_classes
+    if total == 0:
+        return 0.0
+    df = total**2 / (v_seeds**2 / (n - 1) + v_classes**2 / (count - 1))
+    return float(stats.t.ppf((1 + level) / 2, df)) * math.sqrt(total)
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
@@ -59,10 +112,10 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
     The smallest is multiplied by m, the next by m - 1, ...; none may fall below one before it, none rises above 1.
                                                                                                         (m,) -> (m,)
     """
-    found = np.asarray(p, dtype=float)
-    order = np.argsort(found, kind="stable")
-    scaled = found[order] * (len(found) - np.arange(len(found)))
-    out = np.empty_like(found)
+    values = np.asarray(p, dtype=float)
+    order = np.argsort(values, kind="stable")
+    scaled = values[order] * (len(values) - np.arange(len(values)))
+    out = np.empty_like(values)
     out[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return out
 
@@ -75,41 +128,3 @@ def probability_of_improvement(a: ArrayLike, b: ArrayLike) -> float:
     """
     x, y = np.asarray(a, dtype=float)[:, None], np.asarray(b, dtype=float)[None, :]
     return float(((x > y) + 0.5 * (x == y)).mean())
-
-
-def power(effect: float, n: int, alpha: float = 1 - LEVEL) -> float:
-    """The chance that a paired t test of n seeds finds a difference of `effect` standard deviations of the differences.
-
-    It is the mean, over the spreads s that n seeds may show, of the chance that |difference| exceeds t·s; scipy's
-    noncentral t gives NaN far from 0.
-    """
-    middles = (np.arange(2000) + 0.5) / 2000
-    s = np.sqrt(stats.chi2.ppf(middles, n - 1) / (n - 1))                                                   # (2000,)
-    bound, away = stats.t.ppf(1 - alpha / 2, n - 1) * s, effect * math.sqrt(n)
-    return float((stats.norm.sf(bound - away) + stats.norm.cdf(-bound - away)).mean())
-
-
-def seeds_needed(mean: float, std: float, alpha: float = 1 - LEVEL, wanted: float = POWER) -> int | None:
-    """The least number of seeds with which a paired t test finds such a difference with a chance of 80 %.
-
-    It takes the difference and its spread for true; from a few seeds both are rough, and so is the number.
-
-    Parameters:
-        mean: the difference.
-        std: the standard deviation of the differences over seeds.
-        alpha: the level of the test; one of m tests that must hold together: 0.05 / m.
-        wanted: the chance to find it.
-
-    Returns:
-        None: more than 1,000.
-    """
-    if std == 0:
-        return 2 if mean != 0 else None
-    effect = abs(mean) / std
-    if power(effect, MOST_SEEDS, alpha) < wanted:
-        return None
-    low, high = 1, MOST_SEEDS                                       # power grows with n: halve the range
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(effect, middle, alpha) >= wanted else (middle, high)
-    return high

@@ -5,6 +5,8 @@ from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, choices
+from nearkin.models.fitted import FittedHead
+from nearkin.registry import HEADS
 from nearkin.runs.defaults import resolve
 from nearkin.studies.cells import Cell
 
@@ -18,6 +20,16 @@ BASELINES: dict[str, dict[str, Any]] = {
 }
 CUSTOMARY = ("pooled", "random_head")
 ANY = "any"
+
+
+def baseline_of(head: str) -> str:
+    """The name of an untrained network with this head: a head that is fitted gives its own."""
+    return "pooled" if head == "none" else head if is_fitted(head) else "random_head"
+
+
+def is_fitted(head: str) -> bool:
+    """Is this head computed from the training images, so that it depends on the fold?"""
+    return head in HEADS and isinstance(HEADS[head], type) and issubclass(HEADS[head], FittedHead)
 
 
 def parse_baselines(value: Any, where: str) -> tuple[str, ...]:

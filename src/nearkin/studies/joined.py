@@ -4,14 +4,13 @@ import hashlib
 import json
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
 from nearkin.numerics import unit
 from nearkin.runs.store import Run, Store
-from nearkin.runs.test import TestSet
+from nearkin.runs.tested import TestSet
 from nearkin.storage import atomic
 
 
@@ -20,18 +19,15 @@ def concatenated(runs: list[Run]) -> TestSet:
 
     A NearkinError when the runs were tested on different images.
     """
-    parts, first = [], None
-    for run in runs:
-        with np.load(run.path / "embeddings.npz") as held:
-            z, rows = torch.from_numpy(held["embeddings"]), (held["rows"], held["labels"], held["roles"])
-        if first is None:
-            first = rows
-        elif not all(np.array_equal(a, b) for a, b in zip(first, rows, strict=True)):
-            raise NearkinError(f"runs {runs[0].hash} and {run.hash} were tested on different images: nothing to join")
-        parts.append(unit(z))                                       # (N, D)
-    if first is None:
+    if not runs:
         raise NearkinError("no run to join")
-    return TestSet(torch.cat(parts, 1), first[1], first[2])
+    sets = [TestSet.of(run) for run in runs]
+    first = sets[0]
+    for run, other in zip(runs, sets, strict=True):
+        if not first.same_images(other):
+            raise NearkinError(f"runs {runs[0].hash} and {run.hash} were tested on different images: nothing to join")
+    z = torch.cat([unit(each.z) for each in sets], 1)                                               # (N, D₁ + D₂ + ...)
+    return TestSet(z, first.labels, first.roles, first.rows)
 
 
 def joined_metrics(runs: list[Run], metrics: list[str], folder: Path) -> dict[str, float]:

@@ -8,7 +8,7 @@ so says so: it is no result, because the test images chose it.
 from collections.abc import Callable
 from typing import Any
 
-from nearkin.registry import METRICS
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.runs.run import Run
 
 PICKED = "picked on the test images"            # the brand of a reading that is no result
@@ -27,13 +27,14 @@ def _last(points: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _best_recall(points: list[dict[str, Any]]) -> dict[str, float]:
-    return max(points, key=lambda point: point["metrics"]["recall@1"])["metrics"]
+    known = [point["metrics"] for point in points if "recall@1" in point["metrics"]]
+    return max(known, key=lambda metrics: metrics["recall@1"], default={})
 
 
 def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
     def best(metric: str) -> float:
         values = [point["metrics"][metric] for point in points]
-        return min(values) if METRICS[metric.partition("@")[0]].better == "low" else max(values)
+        return min(values) if metric_of(metric).sign < 0 else max(values)
 
     return {metric: best(metric) for metric in points[0]["metrics"]}
 

@@ -5,15 +5,15 @@ import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nearkin.registry import METRICS
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.statistics.unit import Key, Place
+from nearkin.statistics.unit import Row as UnitRow
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.cells import Study
 from nearkin.studies.export import write_table
 from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import PICKED, READINGS, numbers, read
 from nearkin.studies.runner import Job
-
-SHARES = {"query", "clusters"}      # kinds of metrics that lie between 0 and 1
 
 
 @dataclass
@@ -44,7 +44,7 @@ def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[R
                 row = _row(study, mine, labels, evaluation, reading, folder)
                 if evaluation == "separated" or row.values:
                     rows.append(row)
-    sign = 1 if METRICS[study.select.partition("@")[0]].better == "low" else -1
+    sign = -(metric_of(study.select).sign or 1)
     first = study.columns[0]
 
     def key(row: Row) -> float:
@@ -58,42 +58,37 @@ def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[R
 def _row(
     study: Study, jobs: list[Job], labels: tuple[str, ...], evaluation: str, reading: str, folder: Path | None
 ) -> Row:
-    """One row: folds are averaged (or joined) first, then seeds."""
-    values: dict[int, dict[str, float]] = {}
-    single: list[dict[str, float | None]] = []                      # every fold's own values
-    for seed in dict.fromkeys(job.cell.seed for job in jobs):
-        folds = [job for job in jobs if job.cell.seed == seed]
-        if not all(job.run.done for job in folds):                  # some folds are no result of a seed
-            continue
-        if evaluation == "separated":
-            own = [read(job.run, reading, study.select) for job in folds]
-            values[seed] = _averaged(own)
-            single += own
-        elif reading == "chosen" and folder is not None:
-            values[seed] = dict(joined_metrics([job.run for job in folds], study.asked, folder))
+    """One row: folds are averaged (or joined) first, then seeds, as statistics/unit.py has it."""
+    folds = {job.cell.fold for job in jobs}
+    done = {(job.cell.seed, job.cell.fold): job for job in jobs if job.run.done}
+    single: dict[Key, dict[str, float | None]] = {}                 # every run's own values
+    if evaluation == "separated":
+        for (seed, fold), job in done.items():
+            single[Key(seed, Place((), fold))] = read(job.run, reading, study.select)
+    elif reading == "chosen" and folder is not None:
+        for seed in dict.fromkeys(seed for seed, _ in done):
+            own = [done[seed, fold].run for fold in sorted(folds, key=str) if (seed, fold) in done]
+            if len(own) == len(folds):
+                single[Key(seed)] = dict(joined_metrics(own, study.asked, folder))
     words = [evaluation] if len(study.evaluations) > 1 else []
     epoch = READINGS[reading][0] if jobs[0].cell.spec.train.epochs != 0 else "untrained"
     words += [epoch] if study.reads else []
-    done = [job.run for job in jobs if job.cell.seed in values]
-    failed = sum(job.state == "failed" for job in jobs)
-    row = Row((*labels, *words), len(values), failed, values=values, reading=reading)
-    row.budget = budget_of(done, len(values), len({job.cell.fold for job in jobs}), joined=evaluation == "concatenated",
-                           trials=max(job.cell.trials for job in jobs))  # fmt: skip
-    row.over_folds = len(values) == 1 and len(single) > 1
+    row = Row((*labels, *words), 0, sum(job.state == "failed" for job in jobs), reading=reading)
     for metric in study.columns:
-        found = [own[metric] for own in values.values() if own.get(metric) is not None]
-        if found:
-            row.mean[metric] = statistics.fmean(found)
-            if row.over_folds:
-                found = [own[metric] for own in single if own.get(metric) is not None]  # type: ignore[misc]
-            row.std[metric] = statistics.stdev(found) if len(found) > 1 else None
+        values = {key: value for key, own in single.items() if (value := own.get(metric)) is not None}
+        by_seed = UnitRow(" ".join(labels), values).values
+        for seed, value in by_seed.items():
+            row.values.setdefault(seed, {})[metric] = value
+        row.over_folds = row.over_folds or (len(by_seed) == 1 and len(values) > 1)
+        if by_seed:
+            spread = list(values.values()) if len(by_seed) == 1 else list(by_seed.values())
+            row.mean[metric] = statistics.fmean(by_seed.values())
+            row.std[metric] = statistics.stdev(spread) if len(spread) > 1 else None
+    row.seeds = len(row.values)
+    whole = [job.run for (seed, _), job in done.items() if seed in row.values]
+    row.budget = budget_of(whole, row.seeds, len(folds), joined=evaluation == "concatenated",
+                           trials=max(job.cell.trials for job in jobs))  # fmt: skip
     return row
-
-
-def _averaged(folds: list[dict[str, float | None]]) -> dict[str, float]:
-    """The mean over folds of every metric that all of them have."""
-    keys = [key for key in folds[0] if all(fold.get(key) is not None for fold in folds)]
-    return {key: statistics.fmean(fold[key] for fold in folds) for key in keys}  # type: ignore[misc]
 
 
 def notes_of(study: Study, rows: list[Row]) -> list[str]:
@@ -114,7 +109,7 @@ def notes_of(study: Study, rows: list[Row]) -> list[str]:
             plain = {row.labels[:-1]: row for row in chosen if metric in row.mean}
             flattered = [own[key].mean[metric] - plain[key].mean[metric] for key in own.keys() & plain.keys()
                          if plain[key].budget]  # fmt: skip
-            if flattered and is_share(metric):
+            if flattered and metric_of(metric).is_share:
                 gains.append(f"{metric} {100 * statistics.fmean(flattered):+.2f}")
         against = f"; against the chosen epoch, in points: {', '.join(gains)}" if gains else ""
         notes.append(f"{label!r} is no result{against}")
@@ -126,19 +121,13 @@ def cell(row: Row, metric: str) -> str:
     mean, std = row.mean.get(metric), row.std.get(metric)
     if mean is None:
         return "–"
-    scale, digits = (100, 2) if is_share(metric) else (1, 3)
+    scale, digits = (100, 2) if metric_of(metric).is_share else (1, 3)
     return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
-
-
-def is_share(metric: str) -> bool:
-    """Is it told in per cent? Retrieval and clustering are; spectra, densities and hubness are not."""
-    name = metric.removeprefix("validation ").removeprefix("train.").partition("@")[0]
-    return METRICS[name].kind in SHARES
 
 
 def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     """The table as the screen shows it: names of the columns, and one text per cell."""
-    header = [*study.headings, "seeds", *(f"{m} %" if is_share(m) else m for m in study.columns)]
+    header = [*study.headings, "seeds", *(f"{m} %" if metric_of(m).is_share else m for m in study.columns)]
     lines = []
     for row in rows:
         count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")

@@ -8,8 +8,8 @@ import numpy as np
 
 from nearkin.comparison import verdicts
 from nearkin.comparison.pages import Sheet
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.spaces import shown
-from nearkin.studies.summary import is_share
 from nearkin.tuning.ledger import COMPLETE, FAILED, PRUNED, RUNNING, Ledger, optuna_module
 from nearkin.tuning.plan import Search
 from nearkin.tuning.propose import begins_with_own, planned
@@ -118,7 +118,7 @@ def amount(metric: str, value: float | None) -> str:
 
 def unit_of(metric: str) -> str:
     """Its name, with the sign of per cent where it is a share."""
-    return f"{metric} %" if is_share(metric) else metric
+    return f"{metric} %" if metric_of(metric).is_share else metric
 
 
 def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
@@ -130,7 +130,7 @@ def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
     axes: Any = figure.subplots(len(ledgers), 2, squeeze=False, width_ratios=[2, 1])
     for (left, right), ledger in zip(axes, ledgers, strict=True):
         select = ledger.search.select
-        scale = 100 if is_share(select) else 1
+        scale = 100 if metric_of(select).is_share else 1
         for state, mark, colour in ((COMPLETE, "o", "#1f77b4"), (PRUNED, "x", "#999999")):
             own = [t for t in ledger.trials() if t.state == state and t.score is not None]
             if own:

@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from nearkin.errors import NearkinError
-from nearkin.registry import METRICS
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.runs.log import read_log
 from nearkin.runs.prepare import Data, prepare
 from nearkin.runs.store import Run, Store
@@ -165,7 +165,7 @@ def default_storage(store: Store, study: str) -> str:
 
 def lower(select: str) -> bool:
     """Is a metric better when it is low?"""
-    return METRICS[select.partition("@")[0]].better == "low"
+    return metric_of(select).sign < 0
 
 
 def score_at(run: Run, select: str, epoch: int, lower: bool = False) -> float | None:

@@ -1,6 +1,6 @@
 """The metrics: pure functions, registered by name; `nearkin list metrics` lists them."""
 
-from nearkin.evaluation.metrics.base import Ranked, clusters, occurrence, per_query, space
+from nearkin.evaluation.metrics.base import Ranked, clusters, metric_of, occurrence, per_query, space
 from nearkin.evaluation.metrics.clustering import ami, kmeans, nmi, pair_f1
 from nearkin.evaluation.metrics.retrieval import map_at_1000, map_at_c, map_at_r, mrr, precision, r_precision, recall
 from nearkin.evaluation.metrics.space import (
@@ -24,6 +24,7 @@ __all__ = [
     "map_at_1000",
     "map_at_c",
     "map_at_r",
+    "metric_of",
     "mrr",
     "nmi",
     "occurrence",

@@ -88,7 +88,8 @@ def per_query(
         def hit(ranked, k):
             return ranked.hits[:, k - 1].astype(float)
     """
-    return _register(name, kind="query", depth=depth, takes_k=takes_k, lone=lone, first=first, better="high")
+    traits = {"depth": depth, "takes_k": takes_k, "lone": lone, "first": first}
+    return _register(name, kind="query", better="high", bounds=(0.0, 1.0), **traits)
 
 
 def occurrence(name: str) -> Callable[[Any], Any]:
@@ -96,9 +97,12 @@ def occurrence(name: str) -> Callable[[Any], Any]:
     return _register(name, kind="occurrence", depth=lambda sizes, k: k, takes_k=True, better="low")
 
 
-def clusters(name: str) -> Callable[[Any], Any]:
-    """Register a function f(labels, cluster) -> number; both (N,): the class and the k-means cluster of each item."""
-    return _register(name, kind="clusters", takes_k=False, better="high")
+def clusters(name: str, *, bounds: tuple[float | None, float | None] = (0.0, 1.0)) -> Callable[[Any], Any]:
+    """Register a function f(labels, cluster) -> number; both (N,): the class and the k-means cluster of each item.
+
+    `bounds` is its range; an index that is adjusted for chance may fall below 0.
+    """
+    return _register(name, kind="clusters", takes_k=False, better="high", bounds=bounds)
 
 
 def space(name: str, *, better: Literal["high", "low"] | None = None) -> Callable[[Any], Any]:
@@ -110,7 +114,17 @@ def space(name: str, *, better: Literal["high", "low"] | None = None) -> Callabl
     return _register(name, kind="space", takes_k=False, better=better)
 
 
-def _register(name: str, **traits: Any) -> Callable[[Any], Any]:
+def _register(
+    name: str, *, kind: str, better: Literal["high", "low"] | None,
+    bounds: tuple[float | None, float | None] = (None, None), **traits: Any,
+) -> Callable[[Any], Any]:  # fmt: skip
+    """What a metric is, as attributes of its function. `sign` is 1 where high is better, -1 where low is, 0 where
+    neither is; `is_share`: is it told in per cent? `bounds` is the range that its values cannot leave."""
+    traits |= {
+        "kind": kind, "better": better, "sign": {"high": 1, "low": -1, None: 0}[better],
+        "is_share": kind in ("query", "clusters"), "bounds": bounds,
+    }  # fmt: skip
+
     def add(function: Any) -> Any:
         for trait, value in traits.items():
             setattr(function, trait, value)
@@ -118,6 +132,11 @@ def _register(name: str, **traits: Any) -> Callable[[Any], Any]:
         return function
 
     return add
+
+
+def metric_of(key: str) -> Any:
+    """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`."""
+    return METRICS[key.removeprefix("validation ").removeprefix("train.").partition("@")[0]]
 
 
 def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None = None) -> list[Metric]:

@@ -42,7 +42,7 @@ def nmi(labels: np.ndarray, cluster: np.ndarray) -> float:
     return 1.0 if both == 0 else 2 * _mutual_information(n, a, b) / both
 
 
-@clusters("ami")
+@clusters("ami", bounds=(None, 1.0))
 def ami(labels: np.ndarray, cluster: np.ndarray) -> float:
     """Mutual information of classes and k-means clusters, adjusted for chance (Vinh et al. 2010).
 

@@ -1,0 +1,150 @@
+"""From gathered runs to rows: which runs are one row, what stands beside the rows, and the values of each."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from nearkin.comparison.gather import Gathered, Member, label_of
+from nearkin.comparison.method import Method, kind_of
+from nearkin.config.spec import ALIASES, UNHASHED
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.statistics.unit import Key, Place, Row
+from nearkin.studies.baselines import ANY, is_fitted
+from nearkin.studies.joined import joined_metrics
+
+NETWORK = ("model.backbone", "model.dim")       # what tells settings of single runs apart
+REPEATS = {"train.seed", "protocol.fold", "data.cache", "purpose"}
+SHORT = {full: word for word, full in ALIASES.items()}
+
+
+def beside(gathered: Gathered, members: Sequence[Member], by: Sequence[str]) -> tuple[str, ...]:
+    """What tells settings beside the rows apart: the other axes of a study; of single runs network and size, where they
+    differ."""
+    if gathered.axes:
+        return tuple(axis for axis in gathered.axes if axis not in by)
+    trained = [member for member in members if member.baseline is None]
+    return tuple(
+        key for key in NETWORK
+        if key not in by and SHORT.get(key, key) not in by and len({str(m.settings[key]) for m in trained}) > 1
+    )  # fmt: skip
+
+
+def methods_of(gathered: Gathered, members: Sequence[Member], by: Sequence[str], metric: str, *,
+               reading: str = "chosen", evaluation: str = "separated") -> list[Method]:  # fmt: skip
+    """The rows of a comparison by one metric, in the order in which their runs came; those without a value too.
+
+    Parameters:
+        gathered: the stored runs.
+        members: those of them that are compared: of one data set.
+        by: what rows are: axes of the study, or settings.
+        metric: a test metric, train.NAME or `validation NAME`.
+        reading: which epoch (studies/readings.py).
+        evaluation: of folds: separated, or concatenated.
+    """
+    keys = beside(gathered, members, by)
+    methods = []
+    for name, own in named(members, by, keys).items():
+        def setting(member: Member) -> tuple[str, ...]:
+            return tuple(label_of(member, key) for key in keys)
+
+        row = row_of(name, own, metric, reading=reading, setting=setting)
+        if evaluation == "concatenated":
+            row = _joined(name, own, metric, gathered, setting)
+        validation = row_of(name, own, f"validation {gathered.select}", setting=setting)
+        bounds = metric_of(metric).bounds
+        methods.append(Method(kind_of(own[0]), row, own, validation if validation.members else None, bounds))
+    return _spread(methods)
+
+
+def named(members: Iterable[Member], by: Sequence[str], keys: Sequence[str] = ()) -> dict[str, list[Member]]:
+    """Members by the name of their row. Runs that differ in a setting that is neither among `by` nor beside the rows
+    are not repetitions of one another: they are rows of their own, named by that setting."""
+    rows: dict[str, list[Member]] = {}
+    for member in members:
+        words = [label_of(member, key) for key in by]
+        rows.setdefault(", ".join(word for word in words if word != ANY) or ANY, []).append(member)
+    found: dict[str, list[Member]] = {}
+    for name, own in rows.items():
+        apart = _apart(own, [*by, *keys])
+        for member in own:
+            words = [f"{SHORT.get(key, key)} {member.settings[key]}" for key in apart]
+            found.setdefault(", ".join([name, *words]), []).append(member)
+    return found
+
+
+def row_of(
+    name: str, members: Iterable[Member], metric: str, *, reading: str = "chosen",
+    setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
+    value: Callable[[Member], float | None] | None = None,
+) -> Row:  # fmt: skip
+    """The values of some runs as a row: a metric, or any other value of a run; runs without one are left out."""
+    own = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
+    of = value or (lambda member: member.value(metric, reading))
+    values = {key: number for key, member in own.items() if (number := of(member)) is not None}
+    plain = value is None and reading == "chosen" and not metric.startswith(("train.", "validation "))
+    if not plain or metric_of(metric).kind != "query":
+        return Row(name, values)
+    return Row(name, values, next(iter(own.values())).queries if own else None, lambda key: own[key].by_class(metric))
+
+
+def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
+    """The settings in which members with the same words on `named` differ."""
+    free = REPEATS | UNHASHED | {ALIASES.get(key, key) for key in named}
+    groups: dict[tuple[str, ...], list[Member]] = {}
+    for member in members:
+        groups.setdefault(tuple(label_of(member, key) for key in named), []).append(member)
+    apart: dict[str, None] = {}
+    for own in groups.values():
+        if len({(m.seed, m.fold) for m in own}) == len(own) == 1:
+            continue
+        relevant = _relevant(own)
+        shared = set.intersection(*(set(member.settings) for member in own))    # a field may be younger than a run
+        apart |= {key: None for key in own[0].settings if key in shared - free and relevant(key)
+                  and len({repr(member.settings[key]) for member in own}) > 1}  # fmt: skip
+    return list(apart)
+
+
+def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:
+    """Does a setting matter to these runs? To untrained networks only data, protocol and network do."""
+    if all(member.untrained for member in members):
+        return lambda key: key.startswith(("data.", "protocol.", "model.")) and key != "model.dim"
+    return lambda key: True
+
+
+def _joined(
+    name: str, members: Sequence[Member], metric: str, gathered: Gathered, setting: Callable[[Member], tuple[str, ...]]
+) -> Row:
+    """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row."""
+    folds = {member.fold for member in members}
+    groups: dict[Key, list[Member]] = {}
+    for member in members:
+        groups.setdefault(Key(member.seed, Place(setting(member))), []).append(member)
+    whole = {key: own for key, own in groups.items() if len(own) > 1 and {m.fold for m in own} == folds}
+    return Row(name, {key: joined_metrics([m.run for m in own], [metric], gathered.joined)[metric]
+                      for key, own in whole.items()})  # fmt: skip
+
+
+def _spread(methods: list[Method]) -> list[Method]:
+    """An untrained network that is the same whatever stands on an axis, and in every fold, takes part everywhere."""
+    places = list(dict.fromkeys(p for method in methods if method.trained for p in method.row.places)) or [Place()]
+    for method in methods:
+        if method.trained or not method.row.members:
+            continue
+        fitted = any(is_fitted(str(member.settings["model.head"])) for member in method.members)
+        sources: dict[Key, Key] = {}                                # where it takes part -> which run it is
+        for key in method.row.members:
+            fits = [place for place in places if _fits(key.place, place, fitted)]
+            sources |= {Key(key.seed, place): key for place in fits or ([] if fitted else places)}
+        if not sources:
+            continue
+        row = method.row
+
+        def by_class(key: Key, row: Row = row, sources: dict[Key, Key] = sources):
+            return row.by_class(sources[key])
+
+        values = {key: row.members[source] for key, source in sources.items()}
+        method.row = Row(row.name, values, row.queries, by_class)
+    return methods
+
+
+def _fits(own: Place, place: Place, fitted: bool) -> bool:
+    alike = all(a in (b, ANY) for a, b in zip(own.setting, place.setting, strict=True))
+    return alike and (not fitted or own.fold == place.fold)

@@ -1,0 +1,127 @@
+"""The test images of a run as its model embeds them: stored, and read again by all that look at them."""
+
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nearkin.errors import NearkinError
+from nearkin.evaluation.retrieval import Evaluation, evaluate
+from nearkin.runs.run import Run
+from nearkin.storage import atomic
+
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """The N test images of a run as its model embeds them. A place is a number below N, a row is that of the data set.
+
+    Parameters:
+        z: (N, D) raw embeddings; of a run of schema 1 unit vectors.
+        labels: (N,) class names.
+        roles: (N,) query, gallery or both.
+        rows: (N,) rows of the data set; None for a run of schema 1, which did not keep them.
+    """
+
+    z: torch.Tensor                     # (N, D)
+    labels: np.ndarray                  # (N,)
+    roles: np.ndarray                   # (N,)
+    rows: np.ndarray | None = None      # (N,)
+
+    __test__ = False                    # pytest: this is no test
+
+    @classmethod
+    def of(cls, run: Run) -> "TestSet":
+        """The stored test embeddings of a run; a NearkinError where there are none. Nothing is computed."""
+        if not run.tested and not (run.path / "embeddings.npz").exists():
+            raise NearkinError(f"run {run.hash} is not tested; nearkin test {run.hash} tests it")
+        try:
+            with np.load(run.path / "embeddings.npz") as file:
+                z, labels = torch.from_numpy(file["embeddings"]), file["labels"]
+                if "roles" in file:
+                    return cls(z, labels, file["roles"], file["rows"])
+        except UNREADABLE as error:
+            raise NearkinError(f"the embeddings of run {run.hash} cannot be read ({type(error).__name__})") from error
+        roles = np.full(len(labels), "both", "<U7")                 # schema 1: the queries, then the gallery
+        if (queries := run.result["test_n"]) < len(labels):
+            roles[:queries], roles[queries:] = "query", "gallery"
+        return cls(z, labels, roles)
+
+    def evaluate(self, **options: Any) -> Evaluation:
+        """The metrics of these embeddings, each image in its role."""
+        if self.plain:
+            return evaluate(self.z, self.labels, **options)
+        return evaluate(self.z, self.labels, query=self.query, gallery=self.gallery, **options)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Is every image a query and in the gallery?"""
+        return bool((self.roles == "both").all())
+
+    @cached_property
+    def query(self) -> np.ndarray:
+        """(Q,) places of the queries."""
+        return np.flatnonzero(self.roles != "gallery")
+
+    @cached_property
+    def gallery(self) -> np.ndarray:
+        """(G,) places of the images that are searched."""
+        return np.flatnonzero(self.roles != "query")
+
+    def same_images(self, other: "TestSet") -> bool:
+        """Are these the same images in the same order and the same roles?"""
+        if self.rows is None or other.rows is None:
+            return False
+        pairs = ((self.rows, other.rows), (self.labels, other.labels), (self.roles, other.roles))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    @property
+    def available(self) -> int:
+        """Neighbours that every query has."""
+        return len(self.gallery) - int((self.roles == "both").any())
+
+
+def paths_of(run: Run) -> list[str] | None:
+    """The files of a run's test images below the root of its data; None where they were not kept."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not (run.path / "test.parquet").exists():
+        return None
+    try:
+        return pq.read_table(run.path / "test.parquet", columns=["path"])["path"].to_pylist()
+    except (*UNREADABLE, pa.ArrowException) as error:
+        raise NearkinError(f"test.parquet of run {run.hash} cannot be read ({type(error).__name__})") from error
+
+
+def values_per_query(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """The label and the value of every query, from per_query.parquet; None where it has not got the metric."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(run.path / "per_query.parquet", columns=["label", metric])
+    except (*UNREADABLE, pa.ArrowException):
+        return None
+    return np.array(table["label"].to_pylist()), table[metric].to_numpy().astype(float)
+
+
+def store_per_query(run: Run, evaluation: Evaluation) -> None:
+    """Add the values per query of a further test to those of the first; a file that is not there stays so."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.path / "per_query.parquet"
+    if not path.exists() or not evaluation.per_query:
+        return
+    table = pq.read_table(path)
+    for name, values in evaluation.per_query.items():
+        if name not in table.column_names and len(values) == len(table):
+            table = table.append_column(name, pa.array(values, from_pandas=True))
+    with atomic(path) as scratch:
+        pq.write_table(table, scratch / Path(path).name)
