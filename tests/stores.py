@@ -13,8 +13,12 @@ from nearkin.runs.store import Store
 SPACE = {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}
 
 
-def add_run(root, name, words, metrics, *, seed=0, data_hash="d0", validation=None, curve=None, steps=100):
-    """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve."""
+def add_run(
+    root, name, words, metrics, *, seed=0, data_hash="d0", validation=None, curve=None, steps=100, queries=None,
+    per_query=None,
+):  # fmt: skip
+    """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve. `per_query` is
+    metric -> class -> values of its queries."""
     path = Path(root) / name
     path.mkdir(parents=True)
     words = {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4} | words
@@ -30,11 +34,24 @@ def add_run(root, name, words, metrics, *, seed=0, data_hash="d0", validation=No
         "split": "train 90 classes", "skipped_images": 0, "seconds": 10.0,
     }  # fmt: skip
     (path / "final.json").write_text(json.dumps(final))
-    (path / "result.json").write_text(json.dumps(final | {"hash": name, "test": metrics}))
+    noted = {} if queries is None else {"test_n": queries}
+    (path / "result.json").write_text(json.dumps(final | {"hash": name, "test": metrics} | noted))
+    if per_query is not None:
+        _write_per_query(path, per_query)
     if curve is not None:
         points = [{"epoch": i + 1, "metrics": each} for i, each in enumerate(curve)]
         (path / "curve.json").write_text(json.dumps({"epochs": points, "best_on_test": {}}))
     return path
+
+
+def _write_per_query(path, per_query):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first = next(iter(per_query.values()))
+    labels = [label for label, values in first.items() for _ in values]
+    columns = {metric: [float(v) for values in classes.values() for v in values] for metric, classes in per_query.items()}
+    pq.write_table(pa.table({"query": range(len(labels)), "label": labels} | columns), path / "per_query.parquet")
 
 
 def add_study(root, name, axes, cells, **more):

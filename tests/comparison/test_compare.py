@@ -8,11 +8,11 @@ from scipy import stats
 from stores import add_run, add_study, losses_study
 
 from nearkin.comparison import pages
-from nearkin.comparison.compare import compare
+from nearkin.comparison.compare import compare, measure_missing
 from nearkin.comparison.gather import Member, gather
 from nearkin.comparison.method import kind_of
 from nearkin.comparison.tournament import standing
-from nearkin.comparison.verdicts import all_pairs, kinds, neighbours
+from nearkin.comparison.verdicts import all_pairs, first_family, kinds, verdict_words
 from nearkin.errors import NearkinError
 from nearkin.registry import LOSSES
 from nearkin.runs.run import Run
@@ -36,19 +36,25 @@ def test_values_intervals_and_order(tmp_path):
     assert (found.methods[1].interval.low, found.methods[1].interval.high) == pytest.approx((low, high))
 
 
-def test_neighbours_have_verdicts_that_follow_from_the_numbers(tmp_path):
+def said(pair):
+    return verdict_words(pair, "map_at_r")
+
+
+def test_verdicts_follow_from_the_numbers(tmp_path):
+    """Validation ranks all three alike, so that the first by name is the reference."""
     (found,) = compare(gather(["toy"], losses_study(tmp_path, FAR)))
-    first, second = neighbours(found)
+    assert found.reference.name == "contrastive"
+    first, second = first_family(found).pairs
     d = np.array([0.505, 0.50, 0.53]) - [0.50, 0.51, 0.52]
     assert first.difference.mean == pytest.approx(d.mean())
     assert not first.decided
-    assert first.verdict.startswith("not distinguishable with 3 seeds; about ")
+    assert said(first).startswith("undecided: 3 seeds could have shown a difference of ")
     raw = stats.ttest_rel([0.5, 0.51, 0.52], [0.3, 0.312, 0.32]).pvalue
     assert second.decided
     assert second.p == pytest.approx(2 * raw, abs=1e-9)             # the smaller of two, by Holm
-    assert second.verdict == "distinguishable: contrastive is ahead by 19.93 points"
-    assert second.improvement == 1.0
-    assert len(all_pairs(found)) == 3
+    assert said(second) == "distinguishable: contrastive is ahead by 19.93 points"
+    assert second.improvement == 0.0
+    assert len(all_pairs(found).pairs) == 3
 
 
 def test_folds_are_averaged_before_seeds(tmp_path):
@@ -66,7 +72,8 @@ def test_folds_are_averaged_before_seeds(tmp_path):
 
 def test_one_seed_is_said_and_judged_nowhere(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, {k: {0: v[0]} for k, v in FAR.items()})))
-    assert {pair.verdict for pair in neighbours(found)} == {"one common seed: no interval, no verdict"}
+    words = {said(pair) for pair in first_family(found).pairs}
+    assert words == {"no verdict: one common seed, at least three seeds are needed"}
     sheet = pages.leaderboard(found)
     assert sheet.rows[0][-1] == "–"
     assert any("no interval" in note for note in sheet.notes)
@@ -75,17 +82,17 @@ def test_one_seed_is_said_and_judged_nowhere(tmp_path):
 def test_without_common_seeds_nothing_is_subtracted(tmp_path):
     values = {"triplet": {0: 0.3, 1: 0.31}, "contrastive": {2: 0.5, 3: 0.51}}
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
-    (pair,) = neighbours(found)
+    (pair,) = first_family(found).pairs
     assert pair.difference is None
-    assert pair.verdict == "no common seeds (2, 3 against 0, 1): nothing to compare"
+    assert said(pair) == "no common seeds (0; 1 against 2; 3): nothing to compare"
     assert any(note.startswith("seeds differ: ") for note in found.notes)
 
 
 def test_unequal_seeds_use_the_common_ones(tmp_path):
     values = {"triplet": seeds(0.3, 0.31, 0.32, 0.9), "contrastive": seeds(0.5, 0.52, 0.51)}
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
-    (pair,) = neighbours(found)
-    assert (pair.difference.n, pair.difference.mean) == (3, pytest.approx(0.2))
+    (pair,) = first_family(found).pairs
+    assert (pair.difference.n, pair.difference.mean) == (3, pytest.approx(-0.2))
     assert any("unequal seeds" in note for note in found.notes)
 
 
@@ -138,11 +145,11 @@ def test_settings_beside_the_rows_are_blocks(tmp_path):
     assert len(whole.methods) == 5
 
 
-def test_runs_that_would_fall_into_one_row_are_refused(tmp_path):
+def test_runs_that_differ_in_a_setting_are_rows_named_by_it(tmp_path):
     add_run(tmp_path, "a" * 12, {"loss": "triplet", "loss.margin": 0.1}, {"map_at_r": 0.4})
     add_run(tmp_path, "b" * 12, {"loss": "triplet", "loss.margin": 0.2}, {"map_at_r": 0.5})
-    with pytest.raises(NearkinError, match=r"one row with seed 0.*loss.margin"):
-        compare(gather(["a", "b"], tmp_path))
+    (found,) = compare(gather(["a", "b"], tmp_path))
+    assert [m.name for m in found.methods] == ["triplet, loss.margin 0.2", "triplet, loss.margin 0.1"]
     (found,) = compare(gather(["a", "b"], tmp_path), by=["loss.margin"])
     assert [m.name for m in found.methods] == ["0.2", "0.1"]
 
@@ -204,6 +211,8 @@ def test_a_metric_that_is_not_stored_is_computed_from_embeddings(tmp_path, monke
     gathered = gather(["toy"], losses_study(tmp_path, FAR))
     with pytest.raises(NearkinError, match="none of the 9 runs has it"):
         compare(gathered, metric="nmi")
+    assert asked == []                                              # reading opens nothing
+    measure_missing(gathered, "nmi")
     assert sorted(asked) == sorted((m.run.hash, ["nmi"]) for m in gathered.members)
 
 
@@ -213,5 +222,6 @@ def test_what_json_tells_is_what_the_tables_show(tmp_path):
     sheet = pages.sheets(found)
     means = [f"{100 * m['interval']['mean']:.2f}" for m in told["methods"]]
     assert means == [row[4] for row in sheet["leaderboard"].rows]
-    assert [p["verdict"] for p in told["neighbours"]] == [row[2] for row in sheet["differences"].rows]
+    assert [p["verdict"] for p in told["family"]["pairs"]] == [row[1] for row in sheet["differences"].rows]
+    assert [p["verdict"] for p in told["pairs"]] == [row[2] for row in sheet["pairs"].rows]
     assert told["tournament"]["methods"][0]["ranks"] == [1, 2, 1]

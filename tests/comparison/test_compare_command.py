@@ -31,12 +31,23 @@ def store(tmp_path):
     return losses_study(tmp_path / "runs", VALUES)
 
 
-def test_compare_prints_a_verdict_for_each_pair_of_neighbours(store):
+def test_compare_prints_a_verdict_for_each_row(store):
     done = nearkin("compare", "toy", "--by", "loss", "--metric", "map_at_r", "--runs", store)
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
-    assert "not distinguishable with 4 seeds" in said
-    assert "distinguishable: triplet is ahead by 20.80 points" in said
+    for words in ("undecided: 4 seeds", "distinguishable: contrastive", "untrained: beside the", "-19.95"):
+        assert words in said
+    assert "one family of 2 comparisons" in said
+    assert "tied for first: proxy_anchor; contrastive" in said.lower()
+    every = " ".join(nearkin("compare", "toy", "--all-pairs", "--runs", store).stdout.split())
+    assert "one family of 3 comparisons" in every
+    assert "distinguishable: proxy_anchor" in every
+
+
+def test_a_difference_that_is_too_small_to_matter_can_be_declared(store):
+    (told,) = json.loads(nearkin("compare", "toy", "--runs", store, "--json", "--within", "3").stdout)
+    assert told["within"] == 0.03
+    assert "equivalent within ±3.00 points" in {pair["verdict"] for pair in told["family"]["pairs"]}
 
 
 def test_every_table_is_written_in_every_form(store, tmp_path):
@@ -46,7 +57,8 @@ def test_every_table_is_written_in_every_form(store, tmp_path):
     files = {file.name for file in (tmp_path / "out").iterdir()}
     names = ("table", "table-differences", "table-pairs", "table-tournament", "table-claims")
     assert files == {f"{name}{ending}" for name in names for ending in (".csv", ".md", ".tex")}
-    assert len((tmp_path / "out" / "table-pairs.csv").read_text().splitlines()) == 1 + 6
+    assert len((tmp_path / "out" / "table-pairs.csv").read_text().splitlines()) == 1 + 3
+    assert len((tmp_path / "out" / "table-differences.csv").read_text().splitlines()) == 1 + 3
     drawn = {file.name for file in (tmp_path / "figures").iterdir()}
     names = ("differences", "critical_difference")
     assert drawn == {f"{name}{ending}" for name in names for ending in (".png", ".svg")}
@@ -56,7 +68,8 @@ def test_every_table_is_written_in_every_form(store, tmp_path):
 def test_json_is_plain(store):
     (told,) = json.loads(nearkin("compare", "toy", "--runs", store, "--json").stdout)
     assert [m["name"] for m in told["methods"]] == ["proxy_anchor", "contrastive", "triplet", "untrained"]
-    assert len(told["pairs"]) == 6
+    assert len(told["pairs"]) == 3
+    assert [m["rank"] for m in told["methods"]] == [[1, 2], [1, 2], [3, 3], None]
 
 
 def test_claims_name_what_a_study_lacks(store):

@@ -9,11 +9,12 @@ from scipy import stats
 
 from nearkin.errors import NearkinError
 from nearkin.statistics.groups import groups
-from nearkin.statistics.intervals import mean_interval, over_folds
-from nearkin.statistics.paired import holm, paired, power, probability_of_improvement, seeds_needed
-from nearkin.statistics.ranks import alike, friedman, tournament
+from nearkin.statistics.intervals import mean_interval
+from nearkin.statistics.paired import holm, paired, probability_of_improvement, resolution
+from nearkin.statistics.ranks import alike, permuted_ranks, tournament
+from nearkin.statistics.unit import Key, Nothing, Place, Row
 
-STUDIES = 10_000
+STUDIES = 4_000
 
 
 # -- against scipy and loops ---------------------------------------------------------------------------------
@@ -42,8 +43,26 @@ def test_differences_without_spread():
     assert paired([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]).p == 1
     always = paired([0.2, 0.3, 0.4], [0.1, 0.2, 0.3])
     assert (always.p, always.std) == (0, 0)
-    assert seeds_needed(0.1, 0.0) == 2
-    assert seeds_needed(0.0, 0.0) is None
+
+
+def test_a_spread_is_never_taken_below_what_the_queries_can_show():
+    """Two values that are multiples of 1/Q: the variance of their rounding is twice 1/12 of 1/Q²."""
+    d = paired([0.52, 0.52, 0.52], [0.50, 0.50, 0.50], least_std=resolution(50))
+    assert d.std == pytest.approx(math.sqrt(1 / 6) / 50)
+    assert d.p == pytest.approx(2 * stats.t.sf(0.02 / (d.std / math.sqrt(3)), 2))
+    assert d.low < 0.02 < d.high
+    assert resolution(None) == 0
+    wide = paired([0.5, 0.6, 0.7], [0.1, 0.4, 0.2], least_std=resolution(50))
+    assert wide.std == pytest.approx(np.std([0.4, 0.2, 0.5], ddof=1))
+
+
+def test_an_interval_is_cut_at_the_end_of_its_range_and_says_so():
+    low, high = stats.t.interval(0.95, 2, loc=0.98, scale=stats.sem([0.97, 0.98, 0.99]))
+    assert high > 1
+    found = mean_interval([0.97, 0.98, 0.99], bounds=(0.0, 1.0))
+    assert (found.low, found.high, found.cut) == (pytest.approx(low), 1.0, True)
+    assert found.half == pytest.approx(0.98 - low)
+    assert not mean_interval([0.5, 0.51, 0.52], bounds=(0.0, 1.0)).cut
 
 
 @pytest.mark.parametrize(
@@ -51,12 +70,10 @@ def test_differences_without_spread():
     [
         (lambda: mean_interval([]), "shape \\(0,\\)"),
         (lambda: mean_interval([0.1, float("nan")]), "1 of 2 are not"),
-        (lambda: over_folds([0.1, 0.2]), "2 axes"),
         (lambda: paired([0.1], [0.1, 0.2]), "same seeds"),
         (lambda: tournament([[1.0, float("nan")]]), "finite"),
         (lambda: tournament([1.0]), "one column per method"),
-        (lambda: friedman([[1.0, 2.0, 3.0]]), "at least 2 of at least 3"),
-        (lambda: groups([[1.0]], [[1.0, 2.0]]), "same seeds"),
+        (lambda: permuted_ranks([[1.0, 2.0, 3.0]]), "by method, seed and setting"),
     ],
 )
 def test_bad_arrays_are_refused_with_a_sentence(call, words):
@@ -99,38 +116,51 @@ def test_the_tournament_ranks_each_experiment_by_itself():
     assert np.isnan(tournament([[1.0, 2.0]]).std).all()
 
 
-def test_friedman_and_its_critical_difference():
-    rng = np.random.default_rng(2)
-    scores = rng.normal(size=(6, 4)) + np.array([0, 0, 1, 2])
-    found = friedman(scores)
-    statistic, p = stats.friedmanchisquare(*scores.T)
-    assert (found.statistic, found.p) == pytest.approx((statistic, p))
-    # Demšar 2006, table 5: q at 5 % for 4 methods is 2.569; his example of 14 data sets and 4 methods: 1.25
-    assert found.critical_difference == pytest.approx(2.569 * math.sqrt(4 * 5 / 36), abs=1e-3)
-    assert friedman(rng.normal(size=(14, 4))).critical_difference == pytest.approx(1.25, abs=0.005)
-    assert friedman(np.ones((3, 4))).p == 1
+def test_the_permutation_of_ranks_by_hand():
+    """Three methods in the same order in three seeds: 6 of 6³ orders have a range of average ranks of 2."""
+    same = np.array([[3.0, 3, 3], [2, 2, 2], [1, 1, 1]])[:, :, None]
+    found = permuted_ranks(same)
+    assert (found.statistic, found.critical_difference) == (2, 2)
+    assert found.p == pytest.approx(1 / 36, abs=3 * math.sqrt(1 / 36 / 2000))
+    assert permuted_ranks(same, higher_is_better=False).p == found.p
+    assert permuted_ranks(np.ones((4, 5, 1))).p == 1
+    assert permuted_ranks(same[:, :1]).critical_difference == math.inf      # one seed tells nothing apart
+
+
+def test_settings_of_one_seed_are_permuted_together():
+    """One seed's luck in 12 settings is one piece of evidence, not twelve."""
+    luck = np.random.default_rng(0).normal(size=(4, 3, 1))
+    values = luck + 1e-6 * np.random.default_rng(1).normal(size=(4, 3, 12))
+    alone = permuted_ranks(luck.mean(axis=1, keepdims=True)).p
+    assert alone == 1                                               # four ranks of one experiment
+    assert permuted_ranks(values).p > 0.05
+    assert stats.friedmanchisquare(*values.mean(axis=1)).pvalue < 0.001
 
 
 def test_groups_that_cannot_be_told_apart():
     assert alike([1.0, 1.5, 3.0, 3.2], 1.0) == [(0, 1), (2, 3)]
-    assert alike([3.0, 1.0, 2.0], 1.0) == [(1, 2), (2, 0)]
+    assert alike([3.0, 1.0, 2.0], 1.1) == [(1, 2), (2, 0)]
+    assert alike([3.0, 1.0, 2.0], 1.0) == []                        # a difference that reaches it is one
     assert alike([1.0, 2.0, 3.0], 5.0) == [(0, 1, 2)]
     assert alike([1.0, 3.0], 1.0) == []
     rng = np.random.default_rng(3)
     for _ in range(30):                                            # every pair within reach shares a bar, no other does
         average = rng.uniform(1, 8, size=7)
         together = {pair for group in alike(average, 1.5) for pair in itertools.combinations(sorted(group), 2)}
-        near = {(i, j) for i, j in itertools.combinations(range(7), 2) if abs(average[i] - average[j]) <= 1.5}
+        near = {(i, j) for i, j in itertools.combinations(range(7), 2) if abs(average[i] - average[j]) < 1.5}
         assert together == near
 
 
 def test_kinds_of_methods_against_each_other():
     rng = np.random.default_rng(4)
     first, second = rng.normal(0.5, 0.1, (4, 6)), rng.normal(0.4, 0.1, (3, 6))
-    found = groups(first, second)
+    found = groups(*([Row.of_seeds("", dict(enumerate(row))) for row in side] for side in (first, second)))
     wanted = stats.ttest_rel(first.mean(0), second.mean(0))
     assert found.difference.p == pytest.approx(wanted.pvalue)
     assert found.p_methods == pytest.approx(stats.mannwhitneyu(first.mean(1), second.mean(1)).pvalue)
+    apart = groups([Row.of_seeds("a", {0: 0.5})], [Row.of_seeds("b", {1: 0.4})])
+    assert isinstance(apart, Nothing)
+    assert "no common seeds" in apart.reason
 
 
 # -- against simulation --------------------------------------------------------------------------------------
@@ -144,8 +174,13 @@ def simulated(rng, seeds=5, folds=4):
     return 50 + difficulty + luck + noise, 50 + difficulty.mean(axis=(1, 2))
 
 
+def _row(study):
+    """A study (S, F) as a row."""
+    return Row("", {Key(s, Place((), f)): value for (s, f), value in np.ndenumerate(study)})
+
+
 def covered(studies, truth):
-    found = [mean_interval(over_folds(study)) for study in studies]
+    found = [mean_interval(list(_row(study).values.values())) for study in studies]
     return np.mean([i.low <= t <= i.high for i, t in zip(found, truth, strict=True)])
 
 
@@ -192,28 +227,3 @@ def test_nor_are_they_between_neighbours_that_the_data_have_sorted(levels):
     null = truth[:, :-1] == truth[:, 1:]
     wrong = [(holm(row) < 0.05)[equal].any() for row, equal in zip(p, null, strict=True)]
     assert np.mean(wrong) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
-
-
-@pytest.mark.parametrize(("mean", "std", "alpha"), [(0.5, 1.0, 0.05), (1.2, 1.0, 0.05), (1.0, 1.0, 0.05 / 9)])
-def test_the_seeds_that_are_called_for_reach_their_power(mean, std, alpha):
-    n = seeds_needed(mean, std, alpha)
-    rng = np.random.default_rng(9)
-
-    def share(n):
-        d = rng.normal(mean, std, (STUDIES, n))
-        return np.mean(stats.ttest_1samp(d, 0, axis=1).pvalue < alpha)
-
-    assert share(n) >= 0.8 - 3 * math.sqrt(0.16 / STUDIES)
-    assert share(n) == pytest.approx(power(mean / std, n, alpha), abs=0.015)
-    assert power(mean / std, n - 1, alpha) < 0.8                    # and fewer do not
-
-
-def test_power_is_that_of_the_noncentral_t():
-    for effect, n, alpha in [(0.5, 10, 0.05), (2.0, 4, 0.05), (1.0, 12, 0.001), (0.1, 3, 0.05)]:
-        t, away = stats.t.ppf(1 - alpha / 2, n - 1), effect * math.sqrt(n)
-        wanted = stats.nct.sf(t, n - 1, away) + stats.nct.cdf(-t, n - 1, away)
-        assert power(effect, n, alpha) == pytest.approx(wanted, abs=2e-3)
-
-
-def test_seeds_that_nobody_would_run_are_not_counted():
-    assert seeds_needed(0.001, 1.0) is None

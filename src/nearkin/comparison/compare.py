@@ -7,13 +7,14 @@ from functools import cached_property
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method
 from nearkin.comparison.notes import notes_of
-from nearkin.comparison.rows import beside, methods_of
+from nearkin.comparison.rows import beside, methods_of, with_all_folds
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import metric_of, parse
 from nearkin.progress import track
 from nearkin.registry import METRICS
 from nearkin.runs.test import test
 from nearkin.statistics.unit import Nothing, common
+from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import READINGS
 
 DATA_KEYS = ("data", "dataset", "data.name", "root", "data.root")
@@ -60,7 +61,8 @@ class Comparison:
         means = [sum(row.values.values()) / len(row.values) if row.values else float("-inf") for row in validated] \
             if isinstance(shared, Nothing) else shared.values.mean(axis=1).tolist()  # fmt: skip
         sign = metric_of(self.select).sign or 1
-        return max(zip(means, self.trained, strict=True), key=lambda each: sign * each[0])[1]
+        scored = zip(means, self.trained, strict=True)
+        return min(scored, key=lambda each: (-sign * each[0], each[1].name))[1]     # ties by name, not by the test
 
 
 def canonical_metric(metric: str) -> str:
@@ -112,9 +114,15 @@ def compare(
     return [_one(gathered, members, rows, metric, reading, evaluation, within) for members in sets.values()]
 
 
-def measure_missing(gathered: Gathered, metric: str) -> None:
-    """Compute a test metric for the runs that lack it, from their stored embeddings; this opens test labels."""
+def measure_missing(gathered: Gathered, metric: str, evaluation: str = "separated") -> None:
+    """Compute a test metric for the runs, or for the joined folds, that lack it, from their stored embeddings; this
+    opens test labels."""
     metric = canonical_metric(metric)
+    if evaluation == "concatenated":
+        groups = with_all_folds(member for member in gathered.tested if member.baseline is None)
+        for group in track(groups, f"Testing {metric} of joined folds", len(groups)):
+            joined_metrics([member.run for member in group], [metric], gathered.joined)
+        return
     for member in track(lacking := [m for m in gathered.tested if lacks(m, metric)], f"Testing {metric}", len(lacking)):
         test(member.run, metrics=[metric])
 

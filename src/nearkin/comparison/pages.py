@@ -15,7 +15,6 @@ from nearkin.comparison.verdicts import (
     all_pairs,
     amount,
     first_family,
-    interval_words,
     kinds,
     points,
     ranks,
@@ -32,6 +31,7 @@ from nearkin.statistics.verdict import Pair
 from nearkin.studies.readings import READINGS
 
 ALL_PAIRS = "differences between all pairs"
+NOT_TESTED = "untrained: beside the family, not tested"
 
 
 @dataclass
@@ -56,7 +56,8 @@ def sheets(comparison: Comparison) -> dict[str, Sheet]:
     found = {"leaderboard": leaderboard(comparison)}
     if len(comparison.methods) > 1:
         family = first_family(comparison)
-        title = "differences to the row that validation ranks first" if comparison.reference else ALL_PAIRS
+        first = comparison.reference
+        title = f"differences to {first.name}, first by validation" if first else ALL_PAIRS
         found["differences"] = differences(comparison, family, title, untrained_pairs(comparison))
         found["pairs"] = differences(comparison, all_pairs(comparison), ALL_PAIRS)
     ranked = standing_of(comparison)
@@ -114,20 +115,29 @@ def differences(comparison: Comparison, family: Family, title: str, beside: Sequ
     are told without a verdict."""
     metric = comparison.metric
     rows = [_pair_row(pair, metric, verdict_words(pair, metric)) for pair in family.pairs]
-    rows += [_pair_row(replace(pair, p=None), metric, "untrained: beside the family, not tested") for pair in beside]
+    rows += [_pair_row(replace(pair, p=None), metric, NOT_TESTED) for pair in beside]
     unit = "points" if metric_of(metric).is_share else metric
-    header = ["method", "against", "verdict", "seeds", f"difference, {unit}", "95 % interval", "its parts", "p (Holm)",
-              "P(better)"]  # fmt: skip
+    header = ["method", "against", "verdict", "seeds", f"difference, {unit}", "95 % interval", "± seeds", "± classes",
+              "p (Holm)", "P(better)"]  # fmt: skip
+    if len({row[1] for row in rows}) == 1:                          # the title and the notes name it
+        header, rows = [header[0], *header[2:]], [[row[0], *row[2:]] for row in rows]
+    words = [*family_words(family), "P(better) is the share of pairs of runs in which the first is better"]
+    return Sheet(f"{comparison.data}: {title}, {metric}", header, rows, 7, [*words, *kinds_words(comparison)])
+
+
+def family_words(family: Family) -> list[str]:
+    """How many comparisons are corrected together, and what their intervals are over."""
     tested = max((pair.family for pair in family.pairs), default=0)
     count = f"one family of {tested} comparison{'s' * (tested != 1)}, {family.words}"
     words = [f"{count}: p is that of the paired t test over common seeds, after Holm's correction"]
+    if not tested:
+        words = [f"nothing is tested: {FEW}"] if family.pairs else []
     if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
-        words.append("the interval is over other seeds and other test classes; a difference counts when the test "
-                     "rejects and the interval excludes 0")  # fmt: skip
+        words.append("the interval is over other seeds and other test classes, ± are its two parts; a difference counts "
+                     "when the test rejects and the interval excludes 0")  # fmt: skip
     elif family.pairs:
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
-    words.append("P(better) is the share of pairs of runs in which the first is better")
-    return Sheet(f"{comparison.data}: {title}, {metric}", header, rows, 6, [*words, *kinds_words(comparison)])
+    return words
 
 
 def _pair_row(pair: Pair, metric: str, verdict: str) -> list[str]:
@@ -137,7 +147,8 @@ def _pair_row(pair: Pair, metric: str, verdict: str) -> list[str]:
         "–" if d is None else str(d.n),
         "–" if d is None else amount(metric, d.mean, signed=True),
         "–" if d is None else span(metric, d.low, d.high, signed=True),
-        interval_words(pair, metric),
+        "–" if d is None or d.seeds is None else amount(metric, d.seeds),
+        "–" if d is None or d.classes is None else amount(metric, d.classes),
         "–" if pair.p is None else ("< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"),
         "–" if pair.improvement is None else f"{pair.improvement:.2f}",
     ]  # fmt: skip
@@ -218,7 +229,8 @@ def told(comparison: Comparison) -> dict[str, Any]:
         d, numbers = found.difference, None
         if d is not None:
             numbers = {"mean": d.mean, "std": d.std, "low": d.low, "high": d.high, "seeds": d.n,
-                       "classes": d.class_count, "half_over_seeds": d.seeds, "half_over_classes": d.classes}  # fmt: skip
+                       "classes": d.class_count, "half_over_seeds": d.seeds,
+                       "half_over_classes": d.classes}  # fmt: skip
         return {"first": found.first.name, "second": found.second.name, "difference": numbers, "p_holm": found.p,
                 "family": found.family, "p_better": found.improvement, "outcome": str(found.outcome),
                 "winner": None if found.winner is None else found.winner.name,

@@ -1,6 +1,7 @@
 """From gathered runs to rows: which runs are one row, what stands beside the rows, and the values of each."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from nearkin.comparison.gather import Gathered, Member, label_of
 from nearkin.comparison.method import Method, kind_of
@@ -8,7 +9,7 @@ from nearkin.config.spec import ALIASES, UNHASHED
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.unit import Key, Place, Row
 from nearkin.studies.baselines import ANY, is_fitted
-from nearkin.studies.joined import joined_metrics
+from nearkin.studies.joined import stored_joined
 
 NETWORK = ("model.backbone", "model.dim")       # what tells settings of single runs apart
 REPEATS = {"train.seed", "protocol.fold", "data.cache", "purpose"}
@@ -112,14 +113,26 @@ def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:
 def _joined(
     name: str, members: Sequence[Member], metric: str, gathered: Gathered, setting: Callable[[Member], tuple[str, ...]]
 ) -> Row:
-    """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row."""
-    folds = {member.fold for member in members}
-    groups: dict[Key, list[Member]] = {}
+    """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row, as far as it is
+    stored."""
+    values = {}
+    for group in with_all_folds(members):
+        value = stored_joined([member.run for member in group], gathered.joined).get(metric)
+        if value is not None:
+            values[Key(group[0].seed, Place(setting(group[0])))] = value
+    return Row(name, values)
+
+
+def with_all_folds(members: Iterable[Member]) -> list[list[Member]]:
+    """Runs of a study that differ in their fold alone, sorted by it; those that lack a fold are left out."""
+    groups: dict[tuple[Any, ...], list[Member]] = {}
+    folds: dict[tuple[Any, ...], set[int | None]] = {}
     for member in members:
-        groups.setdefault(Key(member.seed, Place(setting(member))), []).append(member)
-    whole = {key: own for key, own in groups.items() if len(own) > 1 and {m.fold for m in own} == folds}
-    return Row(name, {key: joined_metrics([m.run for m in own], [metric], gathered.joined)[metric]
-                      for key, own in whole.items()})  # fmt: skip
+        place = (member.head["data_hash"], *member.labels.values())
+        folds.setdefault(place, set()).add(member.fold)
+        groups.setdefault((*place, member.seed), []).append(member)
+    return [sorted(group, key=lambda member: str(member.fold)) for (*place, _), group in groups.items()
+            if len(group) > 1 and {member.fold for member in group} == folds[tuple(place)]]  # fmt: skip
 
 
 def _spread(methods: list[Method]) -> list[Method]:

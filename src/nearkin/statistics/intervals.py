@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from nearkin.errors import NearkinError
+from nearkin.statistics.unit import by_class
 
 LEVEL = 0.95
 ALPHA = 0.05                # 1 - LEVEL, without its rounding
@@ -29,7 +30,7 @@ class Interval:
     mean: float
     low: float | None
     high: float | None
-    n: int                                      # seeds
+    n: int                                      # seeds, or classes
     cut: bool = False
 
     @property
@@ -50,8 +51,41 @@ def mean_interval(values: ArrayLike, level: float = LEVEL, bounds: Bounds = UNBO
     mean, n = float(numbers.mean()), len(numbers)
     if n < 2:
         return Interval(mean, None, None, n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * numbers.std(ddof=1) / np.sqrt(n))
+    half = t_quantile(n - 1, level) * float(numbers.std(ddof=1)) / np.sqrt(n)
     return Interval(mean, *cut(mean - half, mean + half, bounds), n=n, cut=leaves(mean - half, mean + half, bounds))
+
+
+def t_quantile(df: float, level: float = LEVEL) -> float:
+    """What a t distributed number stays below, in absolute value, with a chance of `level`; scipy.stats.t.ppf gives the
+    same and takes fifty times as long."""
+    return float(special.stdtrit(df, (1 + level) / 2))
+
+
+def t_test(t: float, df: float) -> float:
+    """The two-sided p value of a t distributed number."""
+    return float(2 * special.stdtr(df, -abs(t)))
+
+
+def class_interval(values: ArrayLike, classes: ArrayLike, level: float = LEVEL) -> Interval:
+    """The mean over images with the interval that images of other classes would give, for these models only. Images of
+    one class are one unit: with m_c their mean in class c and w_c the share of the images that class c has,
+
+        mean ± t(C-1) √V_C,     V_C = C/(C-1) Σ_c w_c² (m_c - mean)²
+
+    Parameters:
+        values: one value per image.                                                                            (N,)
+        classes: the class of each image.                                                                       (N,)
+        level: the share of samples of classes whose interval covers the truth.
+    """
+    grouped = by_class(classes, checked(values))
+    assert grouped is not None                                      # all values are finite
+    shares, count = grouped.queries / grouped.queries.sum(), len(grouped.classes)
+    mean = float(shares @ grouped.means)
+    if count < 2:
+        return Interval(mean, None, None, count)
+    variance = count / (count - 1) * float((shares**2 * (grouped.means - mean) ** 2).sum())
+    half = t_quantile(count - 1, level) * float(np.sqrt(variance))
+    return Interval(mean, mean - half, mean + half, count)
 
 
 def cut(low: float, high: float, bounds: Bounds) -> tuple[float, float]:

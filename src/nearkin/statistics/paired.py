@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from nearkin.errors import NearkinError
-from nearkin.statistics.intervals import LEVEL, checked
+from nearkin.statistics.intervals import LEVEL, checked, t_quantile, t_test
 from nearkin.statistics.unit import ClassDifferences
 
 
@@ -75,15 +74,15 @@ def paired(
     if std <= 1e-12 * max(1.0, float(np.abs(d).max())):             # rounding of equal differences is no spread
         std = 0.0
     std = max(std, least_std)
-    quantile = float(stats.t.ppf((1 + level) / 2, n - 1))
+    quantile = t_quantile(n - 1, level)
     v_seeds = std**2 / n
     half, by_classes, v_classes, count = quantile * math.sqrt(v_seeds), None, None, None
     if classes is not None:
         v_classes, count = class_variance(classes), classes.values.shape[1]
-        by_classes = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(v_classes)
+        by_classes = t_quantile(count - 1, level) * math.sqrt(v_classes)
         half = joint_half(v_seeds, n, v_classes, count, level)
     error = math.sqrt(v_seeds)
-    p = float(2 * stats.t.sf(abs(mean) / error, n - 1)) if error > 0 else 1.0 if abs(mean) < 1e-12 else 0.0
+    p = t_test(mean / error, n - 1) if error > 0 else 1.0 if abs(mean) < 1e-12 else 0.0
     return Difference(
         mean, mean - half, mean + half, p, n, std, quantile * error, by_classes,
         None if v_classes is None else math.sqrt(v_classes), count,
@@ -103,7 +102,7 @@ def joint_half(v_seeds: float, n: int, v_classes: float, count: int, level: floa
     if total == 0:
         return 0.0
     df = total**2 / (v_seeds**2 / (n - 1) + v_classes**2 / (count - 1))
-    return float(stats.t.ppf((1 + level) / 2, df)) * math.sqrt(total)
+    return t_quantile(df, level) * math.sqrt(total)
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:

@@ -1,0 +1,246 @@
+"""What commit b077f9d did is still done: the same hashes, the same bits on resume, the same numbers in comparisons.
+
+`make.py` made the fixture with that commit, and says how:
+
+    hashes.json.xz      specs and their hashes: every cell of every ready study, recipes with losses, every setting by
+                        itself, and a hundred odd specs
+    store.tar.xz        a store of tiny runs, finished and not; store.json tells their words, and what they come to when
+                        nothing stops them
+    balanced/           a study whose results were drawn, not trained; expected.json has the numbers that must stay. The
+                        other files show what the commands said then: their words and format may change.
+"""
+
+import csv
+import hashlib
+import json
+import lzma
+import platform
+import shutil
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nearkin
+from nearkin.comparison.compare import compare
+from nearkin.comparison.gather import gather
+from nearkin.comparison.verdicts import all_pairs
+from nearkin.config.spec import make_spec, stored_spec
+from nearkin.models import convnet
+from nearkin.runs.defaults import resolve
+from nearkin.runs.store import Store
+from nearkin.studies.grid import read_study
+from nearkin.studies.runner import Job
+from nearkin.studies.summary import rows_of, write_summary
+
+HERE = Path(__file__).parent
+HASHES = json.loads(lzma.decompress((HERE / "hashes.json.xz").read_bytes()))
+STORE = json.loads((HERE / "store.json").read_text())
+FINISHED = [name for name, told in STORE["runs"].items() if not told["stopped"]]
+STOPPED = [name for name, told in STORE["runs"].items() if told["stopped"]]
+CLOCKS = ("seconds", "tested")
+
+# hash -> (the hash that it has now, why). A run that is stored under the old one must still be found.
+RENAMED: dict[str, tuple[str, str]] = {}
+
+
+def unpacked(archive, folder):
+    with tarfile.open(archive) as stored:
+        stored.extractall(folder, filter="data")
+    return folder / "runs"
+
+
+# -- hashes ------------------------------------------------------------------------------------------------
+
+
+def renamed(name):
+    return RENAMED.get(name, (name, ""))[0]
+
+
+def differing(entries, resolved):
+    """Of stored specs those whose hash is another now, one line each. Within an entry only the seed differs, on which
+    nothing depends that is filled in: the spec is built once, because that takes most of the time."""
+    found = []
+    for entry in entries:
+        spec = resolved(entry)
+        for seed, name in entry["hashes"].items():
+            own = spec.model_copy(update={"train": spec.train.model_copy(update={"seed": int(seed)})})
+            now = own.hash(HASHES["data"], HASHES["split"])
+            if now != renamed(name):
+                found.append(f"{entry['where']} seed {seed}: {renamed(name)} is {now} now")
+    return "\n".join(found)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A loss from outside and a file of weights, which odd specs name and which count by their content."""
+    for name, text in HASHES["files"].items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_cells_of_ready_studies_keep_their_hashes():
+    assert differing(HASHES["studies"], lambda entry: stored_spec(entry["spec"])) == ""
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("group", ["recipes", "settings", "odd"])
+def test_words_keep_their_hashes(group):
+    assert differing(HASHES[group], lambda entry: resolve(make_spec(entry["spec"]))) == ""
+
+
+@pytest.mark.usefixtures("files")
+def test_odd_specs_as_runs_store_them_keep_their_hashes():
+    assert differing(HASHES["odd"], lambda entry: stored_spec(entry["stored"])) == ""
+
+
+# -- runs --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """convnet with few channels, as the stored runs have it: their files would be a hundred times as large."""
+    monkeypatch.setattr(convnet, "WIDTHS", tuple(STORE["widths"]))
+    monkeypatch.setattr(convnet.ConvNet, "features", STORE["widths"][-1])
+
+
+@pytest.fixture(scope="module")
+def unpacked_once(tmp_path_factory):
+    return unpacked(HERE / "store.tar.xz", tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def runs(tmp_path, unpacked_once, narrow):
+    return Path(shutil.copytree(unpacked_once, tmp_path / "runs"))
+
+
+def machine():
+    """What the last bits of a result depend on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    told = dict(reversed([[side.strip() for side in line.split(":", 1)] for line in lines if ":" in line]))
+    cpu = " ".join(told.get(key, "") for key in ("model name", "cpu family", "model", "stepping"))
+    return {"cpu": cpu if told else platform.processor(), "torch": torch.__version__,
+            "instructions": torch.backends.cpu.get_cpu_capability()}  # fmt: skip
+
+
+SAME_MACHINE = machine() == STORE["machine"]
+
+
+def bits(run):
+    """The loss of every step; SHA-256 of the final weights, of model and objective, and of the raw embeddings of the
+    test images; of a trial, which is never tested, those of the validation images."""
+    weights, state = hashlib.sha256(), run.load("model.pt")
+    for part in ("model", "objective"):
+        for value in state[part].values():
+            weights.update(value.numpy().tobytes())
+    with np.load(run.path / ("embeddings.npz" if run.tested else "validation.npz")) as held:
+        embeddings = hashlib.sha256(held["embeddings"].tobytes())
+    losses = [line["loss"] for line in run.log_lines() if "step" in line]
+    return {"losses": losses, "weights": weights.hexdigest(), "embeddings": embeddings.hexdigest()}
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "lock"}
+
+
+def check(run, told):
+    """The run ended as the one that nothing stopped. The same bits can be asked for only where the CPU and PyTorch are
+    those that made the fixture: others round otherwise, and there the metrics must be near."""
+    assert run.done
+    assert run.hash == renamed(told["hash"])
+    pairs = [(run.read_json("final.json"), told["final"])]
+    if told["result"] is not None:
+        pairs.append((run.result | {"hash": told["hash"]}, told["result"]))
+    if SAME_MACHINE:
+        assert bits(run) == {key: told[key] for key in ("losses", "weights", "embeddings")}
+        for now, then in pairs:
+            assert now | dict.fromkeys(CLOCKS) == then | dict.fromkeys(CLOCKS)
+    else:
+        assert len(bits(run)["losses"]) == len(told["losses"])
+        for now, then in pairs:
+            assert now["split"] == then["split"]
+            assert now["validation"] == pytest.approx(then["validation"], abs=0.15)     # of 20 images
+        if told["result"] is not None:
+            assert run.result["test"] == pytest.approx(told["result"]["test"], abs=0.05)
+
+
+def test_all_runs_are_in_the_store(runs):
+    stored = Store(runs).runs()
+    assert {run.hash for run in stored} == {told["hash"] for told in STORE["runs"].values()}
+    assert {run.hash for run in stored if run.done} == {STORE["runs"][name]["hash"] for name in FINISHED}
+
+
+@pytest.mark.parametrize("name", FINISHED)
+def test_a_finished_run_is_found_and_left_as_it_is(runs, name):
+    told, before = STORE["runs"][name], content(runs)
+    run = nearkin.train(told["words"], runs=runs)
+    assert run.hash == renamed(told["hash"])
+    assert run.read_json("final.json") == told["final"]
+    assert (run.result if run.tested else None) == told["result"]
+    assert content(runs) == before
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_stopped_run_goes_on_to_the_same_bits(runs, name):
+    told, entries = STORE["runs"][name], []
+    stop = told["stopped"]
+    run = nearkin.train(told["words"], runs=runs, watch=entries.append)
+    first = next(entry["step"] for entry in entries if "step" in entry)
+    assert first == 1 + stop.get("step", stop.get("epoch", 0) * told["words"]["train.batches_per_epoch"])
+    check(run, told)
+
+
+@pytest.mark.skipif(not SAME_MACHINE, reason="another CPU or PyTorch: other last bits")
+@pytest.mark.parametrize("name", ["finished", "curve", "memory", "hist", "drml", "bank interrupted"])
+def test_trained_anew_it_has_the_same_bits(narrow, tmp_path, name):
+    told = STORE["runs"][name]
+    check(nearkin.train(told["words"], runs=tmp_path), told)
+
+
+# -- a balanced comparison ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def balanced(tmp_path):
+    return unpacked(HERE / "balanced/store.tar.xz", tmp_path)
+
+
+def measured(store):
+    """What today's code says of the study, as expected.json has it: the one place that knows how it is asked."""
+    found, gathered = {}, gather(["balanced"], store)
+    for metric, by in (("map_at_r", "loss"), ("map_at_r", None), ("recall@1", "loss"), ("recall@1", None)):
+        (comparison,) = compare(gathered, by=by and [by], metric=metric)
+        rows = {m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
+                for m in comparison.methods}  # fmt: skip
+        pairs = [{"first": p.first, "second": p.second, "mean": p.difference.mean, "std": p.difference.std,
+                  "seeds": p.difference.n} for p in all_pairs(comparison)]  # fmt: skip
+        found[f"{metric} by {by or 'all axes'}"] = {"rows": rows, "pairs": pairs}
+    return found
+
+
+def test_means_differences_and_spreads_stay_to_the_last_digit(balanced):
+    expected, now = json.loads((HERE / "balanced/expected.json").read_text()), measured(balanced)
+    assert list(now) == list(expected)
+    for name, then in expected.items():
+        assert now[name]["rows"] == then["rows"], name
+        pairs = [{(p["first"], p["second"]): p for p in told["pairs"]} for told in (now[name], then)]
+        assert pairs[0] == pairs[1], name
+
+
+def summary(store, file):
+    """The table of the study, as `nearkin study` writes it, and the values of every run beside it."""
+    study = read_study(store / "study.yaml")
+    told = json.loads((store / "studies/balanced/study.json").read_text())["cells"]
+    jobs = [Job(cell, Store(store).run(each["run"]), study.asked) for cell, each in zip(study.cells, told, strict=True)]
+    return write_summary(study, rows_of(study, jobs), jobs, file)
+
+
+def test_the_table_of_the_study_stays(balanced, tmp_path):
+    def without_notes(file):
+        return [{k: v for k, v in row.items() if k != "notes"} for row in csv.DictReader(file.read_text().splitlines())]
+
+    for file in summary(balanced, tmp_path / "summary.csv"):
+        assert without_notes(file) == without_notes(HERE / "balanced" / file.name)
