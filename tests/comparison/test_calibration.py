@@ -8,6 +8,7 @@ over other folds than another is wrong at once. The correlation of a method's lu
 
 import itertools
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
 from nearkin.comparison.tournament import standing
 from nearkin.comparison.verdicts import all_pairs, first_family, kinds
+from nearkin.errors import NearkinError
 from nearkin.statistics.unit import ByClass, Key, Nothing, Place, Row
 
 STUDIES = 400
@@ -96,7 +98,7 @@ CONDITIONS = {
 }
 
 
-EVERY_PAIR = ("balanced", "unequal seeds", "every method lacks some folds", "settings missing", "50 queries, three seeds")
+EVERY_PAIR = ("balanced", "unequal seeds", "every method lacks some folds", "settings missing", "three seeds")
 
 
 def shares(condition, *judges):
@@ -151,12 +153,10 @@ def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
     monkeypatch.setattr("nearkin.statistics.ranks.PERMUTATIONS", 250)       # enough for a share, and quicker
 
     def differ(comparison):
-        try:
+        with suppress(NearkinError):                                # nothing in common: nothing is ranked
             test = standing(comparison).test
-        except Exception as error:
-            assert "no experiment in common" in str(error)
-            return False
-        return test is not None and test.p <= 0.05
+            return test is not None and test.p <= 0.05
+        return False
 
     (found,) = shares(TOURNAMENTS[name], differ)
     record_property("false verdicts", found)
@@ -166,13 +166,12 @@ def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
 def test_a_true_difference_is_found():
     """The rule is not merely silent: one method of six that is three standard deviations better, five seeds."""
     rng = np.random.default_rng(3)
-    right = wrong = 0
+    right, wrong, gain = 0, 0, 0.06
     for _ in range(100):
         comparison = study(rng, classes=20)
         best = next(m for m in comparison.methods if m.name == "m0")
-        gain = 0.06
         best.row = Row("m0", {k: v + gain for k, v in best.row.members.items()}, None,
-                       lambda key, of=best.row.by_class: _more(of(key), gain))  # fmt: skip
+                       lambda key, of=best.row.by_class, gain=gain: _more(of(key), gain))  # fmt: skip
         best.validation = Row("m0", {k: v + gain for k, v in best.validation.members.items()})
         pairs = first_family(comparison).pairs
         right += sum(pair.winner is best.row for pair in pairs)

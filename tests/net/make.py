@@ -59,7 +59,7 @@ DATA, SPLIT = "d" * 12, "5" * 12                # made up: what is pinned is wha
 
 def of_studies(checkout):
     """Every cell of every ready study, in its small form and on real data: the whole resolved spec, as a run is stored
-    with it, but for its seed; cells that differ in nothing else share one entry. A hash is listed once."""
+    with it, but for its seed and fold; cells that differ in nothing else share one entry. A hash is listed once."""
     seen, entries = set(), {}
     for file in [*sorted((checkout / "studies").rglob("*.yaml")), checkout / "src/nearkin/studies/demo.yaml"]:
         for form, words in (("small", {}), ("real", {"root": "anywhere"})):
@@ -71,14 +71,14 @@ def of_studies(checkout):
                 seen.add(name)
                 tree = json.loads(json.dumps(spec.whole() | {"recipe": None}))
                 tree["data"]["root"] = None
-                seed = tree["train"].pop("seed")
-                fold = "" if cell.fold is None else f" fold {cell.fold}"
-                where = f"{file.relative_to(checkout)} {form}: {', '.join(cell.labels)}{fold}"
-                entry = entries.setdefault(json.dumps(tree), {"where": where, "spec": tree, "hashes": {}})
-                entry["hashes"][str(seed)] = name
+                seed, fold = tree["train"].pop("seed"), tree["protocol"].pop("fold", None)
+                where = f"{file.relative_to(checkout)} {form}: {', '.join(cell.labels)}"
+                entry = entries.setdefault(json.dumps(tree), {"where": where, "spec": tree, "hashes": []})
+                entry["hashes"].append([seed, fold, name])
     for entry in entries.values():              # each can be rebuilt from what is stored
-        for seed, name in entry["hashes"].items():
-            tree = entry["spec"] | {"train": entry["spec"]["train"] | {"seed": int(seed)}}
+        for seed, fold, name in entry["hashes"]:
+            tree = entry["spec"] | {"train": entry["spec"]["train"] | {"seed": seed}}
+            tree |= {"protocol": tree["protocol"] | ({} if fold is None else {"fold": fold})}
             assert stored_spec(tree).hash(DATA, SPLIT) == name, entry
     return list(entries.values())
 
@@ -95,7 +95,7 @@ def of_words(entries):
     found = []
     for where, words in entries:
         spec = resolve(make_spec(words))
-        found.append({"where": where, "spec": words, "hashes": {str(spec.train.seed): spec.hash(DATA, SPLIT)}})
+        found.append({"where": where, "spec": words, "hashes": [[spec.train.seed, None, spec.hash(DATA, SPLIT)]]})
     return found
 
 

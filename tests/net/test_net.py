@@ -12,6 +12,7 @@
 
 import csv
 import hashlib
+import itertools
 import json
 import lzma
 import platform
@@ -26,11 +27,11 @@ import torch
 import nearkin
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
-from nearkin.comparison.verdicts import all_pairs
 from nearkin.config.spec import make_spec, stored_spec
 from nearkin.models import convnet
 from nearkin.runs.defaults import resolve
 from nearkin.runs.store import Store
+from nearkin.statistics.verdict import judge
 from nearkin.studies.grid import read_study
 from nearkin.studies.runner import Job
 from nearkin.studies.summary import rows_of, write_summary
@@ -60,17 +61,21 @@ def renamed(name):
 
 
 def differing(entries, resolved):
-    """Of stored specs those whose hash is another now, one line each. Within an entry only the seed differs, on which
-    nothing depends that is filled in: the spec is built once, because that takes most of the time."""
+    """Of stored specs those whose hash is another now, one line each. Within an entry only seed and fold differ, on
+    which nothing depends that is filled in: the spec is built once, because that takes most of the time."""
     found = []
     for entry in entries:
         spec = resolved(entry)
-        for seed, name in entry["hashes"].items():
-            own = spec.model_copy(update={"train": spec.train.model_copy(update={"seed": int(seed)})})
+        for seed, fold, name in entry["hashes"]:
+            own = with_values(spec, train={"seed": seed}, protocol={} if fold is None else {"fold": fold})
             now = own.hash(HASHES["data"], HASHES["split"])
             if now != renamed(name):
-                found.append(f"{entry['where']} seed {seed}: {renamed(name)} is {now} now")
+                found.append(f"{entry['where']} seed {seed} fold {fold}: {renamed(name)} is {now} now")
     return "\n".join(found)
+
+
+def with_values(spec, **values):
+    return spec.model_copy(update={part: getattr(spec, part).model_copy(update=own) for part, own in values.items()})
 
 
 @pytest.fixture
@@ -215,8 +220,9 @@ def measured(store):
         (comparison,) = compare(gathered, by=by and [by], metric=metric)
         rows = {m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
                 for m in comparison.methods}  # fmt: skip
-        pairs = [{"first": p.first, "second": p.second, "mean": p.difference.mean, "std": p.difference.std,
-                  "seeds": p.difference.n} for p in all_pairs(comparison)]  # fmt: skip
+        every = judge(list(itertools.combinations([m.row for m in comparison.methods], 2)))     # untrained ones too
+        pairs = [{"first": p.first.name, "second": p.second.name, "mean": p.difference.mean, "std": p.difference.std,
+                  "seeds": p.difference.n} for p in every]  # fmt: skip
         found[f"{metric} by {by or 'all axes'}"] = {"rows": rows, "pairs": pairs}
     return found
 

@@ -63,12 +63,22 @@ def test_a_family_is_corrected_together_and_counts_its_tests():
     rng = np.random.default_rng(0)
     rows = [seeds(str(i), *rng.normal(0.5, 0.01, 4)) for i in range(5)]
     pairs = [(row, rows[0]) for row in rows[1:]]
-    plain = [stats.ttest_rel(list(a.values.values()), list(b.values.values())).pvalue for a, b in pairs]
+    d = np.array([list(a.values.values()) for a, _ in pairs]) - list(rows[0].values.values())               # (4, S)
+    s2 = d.var(axis=1, ddof=1)
+    moderated = (1.5 * s2.mean() + 3 * s2) / 4.5                    # five rows: d₀ = 1.5
+    plain = 2 * stats.t.sf(np.abs(d.mean(axis=1)) / np.sqrt(moderated / 4), 4.5)
     judged = judge([*pairs, (rows[0], seeds("few", 0.1, 0.2))])
     order = np.argsort(plain)
     assert judged[order[0]].p == pytest.approx(min(1.0, 4 * plain[order[0]]))
+    assert [pair.spread.std for pair in judged[:4]] == pytest.approx(np.sqrt(moderated).tolist())
     assert [pair.family for pair in judged] == [4] * 5              # the pair without a test does not count
     assert judged[0].smallest > judge([pairs[0]])[0].smallest       # among more comparisons less can be shown
+
+
+def test_two_rows_have_nothing_to_be_moderated_with():
+    a, b = seeds("a", 0.50, 0.52, 0.54), seeds("b", 0.40, 0.43, 0.41)
+    (pair,) = judge([(a, b)])
+    assert pair.p == pytest.approx(stats.ttest_rel([0.50, 0.52, 0.54], [0.40, 0.43, 0.41]).pvalue)
 
 
 def test_seeds_that_agree_are_not_enough_where_classes_do_not():

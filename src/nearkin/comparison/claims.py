@@ -1,48 +1,48 @@
-"""Claims of the literature against one's own study."""
+"""Claims of the literature against one's own study, from what is stored: no test labels are opened."""
 
-from nearkin.comparison.compare import ensure_metric
+from collections.abc import Sequence
+
 from nearkin.comparison.gather import Gathered, Member
+from nearkin.comparison.rows import named, row_of, with_all_folds
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.published.claims import Claim, claims
 from nearkin.published.matching import OwnRow
-from nearkin.published.own import Verdict, decide
+from nearkin.published.own import Verdict, decide_together
+from nearkin.statistics.unit import Key, Place, Row
+from nearkin.studies.joined import stored_joined
 
 
 def check_claims(gathered: Gathered, reading: str = "chosen") -> list[tuple[Claim, Verdict]]:
-    """Every claim, and what these runs say of it."""
-    rows = rows_of(gathered, reading)
-    return [(claim, decide(claim, rows)) for claim in claims()]
+    """Every claim, and what these runs say of it; all of them are one family."""
+    every = claims()
+    study = gathered.name if gathered.axes else "RUNS"
+    return list(zip(every, decide_together(every, rows_of(gathered, reading), study), strict=True))
 
 
 def rows_of(gathered: Gathered, reading: str = "chosen") -> list[OwnRow]:
-    """One row per place on the axes, or per set of settings that differ in seed and fold only."""
-    for metric in gathered.metrics:
-        ensure_metric(gathered, metric)
-    groups: dict[str, list[Member]] = {}
+    """The rows of a study, or of runs that differ in seed and fold alone, by every metric that a claim speaks of."""
+    metrics = list(dict.fromkeys(metric for claim in claims() for metric in claim.metrics))
+    sets: dict[str, list[Member]] = {}
     for member in gathered.tested:
-        groups.setdefault(_place(gathered, member), []).append(member)
-    rows: list[OwnRow] = []
-    for members in groups.values():
-        name = " ".join(members[0].labels.values()) or str(members[0].settings["loss.name"])
-        values = _by_seed(gathered, members, reading)
-        if values:
-            rows.append({"name": name, "spec": members[0].settings, "values": values})
+        sets.setdefault(member.head["data_hash"], []).append(member)
+    rows = []
+    for data, members in sets.items():
+        for name, runs in named(members, gathered.axes or ("loss",)).items():
+            values = {metric: row_of(name, runs, metric, reading=reading) for metric in metrics}
+            joined = {}
+            if reading == "chosen":                                 # the epoch whose embeddings are stored
+                joined = {metric: _joined(name, runs, metric, gathered) for metric in metrics}
+            rows.append(OwnRow(name, runs[0].settings, values, joined, data))
     return rows
 
 
-def _place(gathered: Gathered, member: Member) -> str:
-    if gathered.axes:
-        return f"{member.head['data_hash']} {sorted(member.labels.items())}"
-    return str(sorted((k, v) for k, v in member.settings.items() if k not in ("train.seed", "protocol.fold")))
-
-
-def _by_seed(gathered: Gathered, members: list[Member], reading: str) -> dict[int, dict[str, float]]:
-    """Seed -> metric -> mean over folds, of seeds with all folds."""
-    folds = {member.fold for member in members}
-    found: dict[int, dict[str, float]] = {}
-    for seed in dict.fromkeys(member.seed for member in members):
-        own = [member.numbers(reading, gathered.select) for member in members if member.seed == seed]
-        if len(own) != len(folds):
-            continue
-        shared = [key for key in own[0] if all(each.get(key) is not None for each in own)]
-        found[seed] = {key: sum(each[key] for each in own) / len(own) for key in shared}  # type: ignore[misc]
-    return found
+def _joined(name: str, members: Sequence[Member], metric: str, gathered: Gathered) -> Row:
+    """The values of joined folds that are stored, by seed. Which folds were joined is their setting: rows that joined
+    other folds have nothing in common."""
+    values = {}
+    for runs in with_all_folds(members):
+        value = stored_joined([member.run for member in runs], gathered.joined).get(metric)
+        if value is not None:
+            folds = f"folds {', '.join(str(member.fold) for member in runs)}"
+            values[Key(runs[0].seed, Place((folds,)))] = value
+    return Row(name, values, members[0].queries if metric_of(metric).kind == "query" else None)

@@ -14,6 +14,12 @@ from nearkin.storage import atomic
 INK, SOFT, KIND = "#1b1b1b", "#8a8a8a", {"ranking": "#1f6f8b", "classification": "#b3541e", "untrained": "#8a8a8a"}
 
 
+def label(text: object) -> str:
+    """A text as matplotlib shows it, letter by letter: without this, what stands between two $ is mathematics, and most
+    names of classes and files are none. Every text that somebody else may have written passes here."""
+    return str(text).replace("$", r"\$")
+
+
 def critical_difference(standing: Standing) -> Figure:
     """Demšar's diagram: every method at its average rank, best on the left; bars join what cannot be told apart."""
     names, average, groups = standing.methods, standing.result.average, standing.groups
@@ -39,7 +45,7 @@ def critical_difference(standing: Standing) -> Figure:
         first = i < half
         y, end = -(depth + 0.36 * (i if first else k - 1 - i)), (1 - gap if first else k + gap)
         axes.plot([average[i], average[i], end], [0, y, y], color=SOFT, lw=0.9)
-        text = f"{name}  {average[i]:.2f}" if first else f"{average[i]:.2f}  {name}"
+        text = label(f"{name}  {average[i]:.2f}" if first else f"{average[i]:.2f}  {name}")
         side = "right" if first else "left"
         axes.text(end - gap / 2 if first else end + gap / 2, y, text, ha=side, va="center", fontsize=11)
     place = dict(zip(names, average, strict=True))
@@ -81,11 +87,11 @@ def differences(comparison: Comparison) -> Figure:
             axes.plot([scale * d.low, scale * d.high], [-i, -i], color=colour, lw=2)
         decided = pair.decided and method.trained                   # untrained rows stand beside the family
         axes.plot([scale * d.mean], [-i], "o", color=colour, mfc=colour if decided else "white")
-    axes.set_yticks([-i for i in range(len(methods))], [m.name for m in methods], fontsize=11)
+    axes.set_yticks([-i for i in range(len(methods))], [label(m.name) for m in methods], fontsize=11)
     axes.tick_params(axis="y", length=0)
     unit = "points of " if share else ""
     over = "seeds and test classes" if any(p.difference and p.difference.classes for p in family) else "common seeds"
-    words = f"difference to {best}, {unit}{comparison.metric}\nbars: 95 % over {over}; filled: distinguishable"
+    words = f"difference to {label(best)}, {unit}{comparison.metric}\nbars: 95 % over {over}; filled: distinguishable"
     axes.set_xlabel(words, fontsize=12)
     for kind, colour in KIND.items():
         if any(m.kind == kind for m in methods):

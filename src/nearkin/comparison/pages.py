@@ -129,13 +129,14 @@ def family_words(family: Family) -> list[str]:
     """How many comparisons are corrected together, and what their intervals are over."""
     tested = max((pair.family for pair in family.pairs), default=0)
     count = f"one family of {tested} comparison{'s' * (tested != 1)}, {family.words}"
-    words = [f"{count}: p is that of the paired t test over common seeds, after Holm's correction"]
+    words = [f"{count}: p is that of the paired t test over common seeds, spreads moderated over the family, after "
+             "Holm's correction"]  # fmt: skip
     if not tested:
         words = [f"nothing is tested: {FEW}"] if family.pairs else []
     if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
-        words.append("the interval is over other seeds and other test classes, ± are its two parts; a difference counts "
-                     "when the test rejects and the interval excludes 0")  # fmt: skip
-    elif family.pairs:
+        words.append("the interval is over other seeds and other test classes, ± are its two parts; a difference "
+                     "counts when the test rejects and the interval excludes 0")  # fmt: skip
+    elif any(pair.difference is not None and pair.difference.low is not None for pair in family.pairs):
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
     return words
 
@@ -254,25 +255,31 @@ def told(comparison: Comparison) -> dict[str, Any]:
 
 
 def claims_sheet(gathered: Gathered, reading: str = "chosen") -> Sheet:
-    """What the literature claims, checked against these runs: decided claims first, those that lack runs last."""
+    """What the literature claims, checked against these runs: decided claims first, those that are not tested last."""
     from nearkin.comparison.claims import check_claims
+    from nearkin.published.own import STATES
 
+    checked = sorted(check_claims(gathered, reading), key=lambda pair: STATES.index(pair[1].state))
     rows = []
-    for claim, verdict in check_claims(gathered, reading):
+    for claim, verdict in checked:
         measured = "–" if verdict.measured is None else f"{verdict.measured:.2f}"
         interval = "–" if verdict.low is None or verdict.high is None else f"{verdict.low:.2f} to {verdict.high:.2f}"
         reason = f"{verdict.reason}; unlike the source: {verdict.differs}" if verdict.differs else verdict.reason
         rows.append([claim.id, claim.claim, verdict.state, reason, measured, interval])
-    order = ["holds", "does not hold", "cannot be decided"]
-    rows.sort(key=lambda row: (row[4] == "–", order.index(row[2])))
+    tested = sum(verdict.p is not None for _, verdict in checked)
     notes = ["the claims are no random sample of what was published: their share says nothing about the literature"]
+    if tested > 1:
+        notes.append(f"Holm's correction is over the {tested} claims that these runs test")
     header = ["claim", "it says", "here", "because", "measured", "95 % interval"]
     return Sheet(f"claims of the literature against {gathered.name}", header, rows, 2, notes)
 
 
 def measured_claims(sheet: Sheet) -> Sheet:
-    """The same without the claims that these runs cannot measure; a note counts those."""
-    rows = [row for row in sheet.rows if row[4] != "–"]
+    """The same without the claims that these runs do not test; a note counts those."""
+    from nearkin.published.own import ELSEWHERE
+
+    rows = [row for row in sheet.rows if row[2] != ELSEWHERE]
     left = len(sheet.rows) - len(rows)
-    note = f"{left} further claims need runs that are not here: --csv, --markdown and --latex write all of them"
+    note = (f"{left} {'further ' if rows else ''}claims are not tested here: they are about other data, networks, "
+            "sizes or methods; --csv, --markdown and --latex write all of them")  # fmt: skip
     return Sheet(sheet.title, sheet.header, rows, sheet.numbers, [*sheet.notes, *([note] if left else [])])

@@ -66,7 +66,7 @@ def named(members: Iterable[Member], by: Sequence[str], keys: Sequence[str] = ()
     for name, own in rows.items():
         apart = _apart(own, [*by, *keys])
         for member in own:
-            words = [f"{SHORT.get(key, key)} {member.settings[key]}" for key in apart]
+            words = [f"{SHORT.get(key, key)} {_settings(member)[key]}" for key in apart]
             found.setdefault(", ".join([name, *words]), []).append(member)
     return found
 
@@ -96,11 +96,17 @@ def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
     for own in groups.values():
         if len({(m.seed, m.fold) for m in own}) == len(own) == 1:
             continue
-        relevant = _relevant(own)
-        shared = set.intersection(*(set(member.settings) for member in own))    # a field may be younger than a run
-        apart |= {key: None for key in own[0].settings if key in shared - free and relevant(key)
-                  and len({repr(member.settings[key]) for member in own}) > 1}  # fmt: skip
+        relevant, settings = _relevant(own), [_settings(member) for member in own]
+        shared = set.intersection(*map(set, settings))              # a field may be younger than a run
+        apart |= {key: None for key in settings[0] if key in shared - free and relevant(key)
+                  and len({repr(one[key]) for one in settings}) > 1}  # fmt: skip
     return list(apart)
+
+
+def _settings(member: Member) -> dict[str, Any]:
+    """Its settings, and the name of every part that it has not: without a miner, miner.name is none."""
+    absent = [key for key, value in member.settings.items() if value is None and "." not in key]
+    return member.settings | {f"{key}.name": "none" for key in absent}
 
 
 def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:

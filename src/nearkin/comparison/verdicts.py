@@ -7,10 +7,8 @@ from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.groups import Groups, groups
-from nearkin.statistics.unit import LEAST_SEEDS, Nothing
+from nearkin.statistics.unit import FEW, LEAST_SEEDS, Nothing
 from nearkin.statistics.verdict import Outcome, Pair, judge
-
-FEW = "at least three seeds are needed"
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,8 @@ def verdict_words(pair: Pair, metric: str) -> str:
     if pair.outcome is Outcome.EQUIVALENT:
         return f"equivalent within ±{small}"
     words = f"undecided: {d.n} seeds could have shown a difference of {points(metric, pair.smallest or 0.0)}"
-    if pair.p is not None and d.p is not None and d.p < 0.05 <= pair.p:
-        words += f" (alone its test would reject, but among {pair.family} that happens by chance)"
+    if d.excludes_zero and pair.family > 1:
+        words += f" (its interval excludes 0, but among {pair.family} comparisons that happens by chance)"
     elif pair.p is not None and pair.p < 0.05:
         words += " (the seeds agree, but other test classes might not)"
     return words

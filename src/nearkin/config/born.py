@@ -16,6 +16,7 @@ docs/settings.md (config/page.py) read both. Words change no hash.
 
 import inspect
 import json
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -62,13 +63,18 @@ def birth(field: FieldInfo) -> tuple[Any, bool]:
     return plain(told["born"]), bool(told.get("open"))
 
 
-def births(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, bool]]:
+def births(model: type[BaseModel]) -> dict[str, tuple[Any, bool]]:
     """Dotted key -> birth, of all fields of a tree of settings."""
+    return dict(_births(model, ""))
+
+
+@lru_cache
+def _births(model: type[BaseModel], prefix: str) -> dict[str, tuple[Any, bool]]:
     found: dict[str, tuple[Any, bool]] = {}
     for name, field in model.model_fields.items():
         inner = tree_in(field.annotation)
         if inner is not None:
-            found |= births(inner, f"{prefix}{name}.")
+            found |= _births(inner, f"{prefix}{name}.")
         elif field.json_schema_extra is not None or not field.is_required():
             found[f"{prefix}{name}"] = birth(field)
     return found

@@ -59,7 +59,7 @@ def least_methods(tests: int) -> int:
 
 @lru_cache
 def _orders(n: int) -> NDArray[np.int64]:
-    """Orders of n things: all of them, or some that are drawn.                                                 (P, n)"""
+    """Orders of n things: all of them, or some that are drawn.                                               (P, n)"""
     if n <= EXACT:
         return np.array(list(permutations(range(n))))
     return np.random.default_rng(0).permuted(np.tile(np.arange(n), (DRAWN, 1)), axis=1)

@@ -27,6 +27,7 @@ class Design:
         alpha: the level of the test over seeds; one of m tests that must hold together: 0.05 / m.
         class_error: √V_C, the standard error from the choice of test classes; None: classes do not count.
         class_count: C.
+        prior_df, prior_std: what the spread over seeds is moderated with (`verdict.moderate`).
     """
 
     std: float
@@ -34,18 +35,22 @@ class Design:
     alpha: float = ALPHA
     class_error: float | None = None
     class_count: int | None = None
+    prior_df: float = 0.0
+    prior_std: float = 0.0
 
     def bounds(self) -> NDArray[np.float64]:
         """How large a difference must be, for every spread that may come out."""
         s2 = self.std**2 * _chi_squared(self.n - 1, 400)                                                      # (400,)
-        seeds = stats.t.ppf(1 - self.alpha / 2, self.n - 1) * np.sqrt(s2 / self.n)
+        df = self.prior_df + self.n - 1
+        moderated = (self.prior_df * self.prior_std**2 + (self.n - 1) * s2) / df
+        seeds = stats.t.ppf(1 - self.alpha / 2, df) * np.sqrt(moderated / self.n)
         if self.class_error is None or self.class_count is None:
-            return seeds
+            return np.maximum(seeds, stats.t.ppf((1 + LEVEL) / 2, self.n - 1) * np.sqrt(s2 / self.n))
         v_s, df_c = (s2 / self.n)[:, None], self.class_count - 1
         v_c = self.class_error**2 * _chi_squared(df_c, 20)[None, :]                                           # (1, 20)
         total = v_s + v_c
-        df = total**2 / (v_s**2 / (self.n - 1) + v_c**2 / df_c)
-        return np.maximum(seeds[:, None], _t_quantile(df) * np.sqrt(total)).ravel()                         # (8000,)
+        joint = total**2 / (v_s**2 / (self.n - 1) + v_c**2 / df_c)
+        return np.maximum(seeds[:, None], _t_quantile(joint) * np.sqrt(total)).ravel()                      # (8000,)
 
     @property
     def error(self) -> float:

@@ -21,6 +21,7 @@ from nearkin.errors import some
 
 Floats = NDArray[np.float64]
 LEAST_SEEDS = 3             # below them there is no verdict: two equal differences would look certain
+FEW = "at least three seeds are needed"
 
 
 class Place(NamedTuple):

@@ -6,17 +6,22 @@
     undecided           else
     none                fewer than three common seeds: no verdict
 
-The winner is the sign of the difference that is printed. Spreads are not moderated over the family (Smyth 2004): rows
-differ in spread, and with one noisy row in twelve that gives 18 % false verdicts at three seeds instead of 5 %
-(tests/statistics/test_moderation.py).
+The winner is the sign of the difference that is printed.
+
+With three or five seeds a spread is hardly known, and the t quantile of a long table asks for 7 to 25 standard errors.
+The spreads of a family are therefore moderated, as Smyth 2004 does, but with caution: by at most two degrees of
+freedom, towards the mean of the variances (`moderate`). His own estimate of both is made for thousands of genes; with a
+dozen rows, one of them noisy, it gives 15 % false verdicts at three seeds, and this form 2 % (tests/statistics).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
-from nearkin.statistics.intervals import ALPHA
+from nearkin.statistics.intervals import ALPHA, t_test
 from nearkin.statistics.paired import Difference, holm, paired, probability_of_improvement, resolution
 from nearkin.statistics.power import Design, smallest
 from nearkin.statistics.unit import LEAST_SEEDS, Common, Nothing, Row, class_differences, common
@@ -31,6 +36,14 @@ class Outcome(StrEnum):
     NONE = "none"
 
 
+class Spread(NamedTuple):
+    """The moderated standard deviation of a difference over seeds, and what it was moderated with."""
+
+    std: float
+    prior_df: float
+    prior_std: float
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two rows on what they have in common, and what may be said of them. Everything comes from `shared`."""
@@ -43,6 +56,7 @@ class Pair:
     family: int                                 # tests that are corrected together
     sign: int = 1                               # of the metric: 1 high is better, -1 low is better, 0 neither
     within: float | None = None                 # x: what is small enough to be called equivalent
+    spread: Spread | None = None                # None below three seeds
 
     @property
     def outcome(self) -> Outcome:
@@ -91,9 +105,10 @@ class Pair:
     def smallest(self) -> float | None:
         """The smallest difference that these seeds and classes would have shown with a chance of 80 %."""
         d = self.difference
-        if d is None or d.std is None or d.n < LEAST_SEEDS:
+        if d is None or self.spread is None:
             return None
-        return smallest(Design(d.std, d.n, ALPHA / max(self.family, 1), d.class_error, d.class_count))
+        alpha = ALPHA / max(self.family, 1)
+        return smallest(Design(self.spread.std, d.n, alpha, d.class_error, d.class_count, *self.spread[1:]))
 
 
 def judge(pairs: Sequence[tuple[Row, Row]], *, sign: int = 1, within: float | None = None) -> list[Pair]:
@@ -106,13 +121,39 @@ def judge(pairs: Sequence[tuple[Row, Row]], *, sign: int = 1, within: float | No
     """
     shared = [common(pair) for pair in pairs]
     differences = [_difference(*pair, each) for pair, each in zip(pairs, shared, strict=True)]
-    plain = {i: d.p for i, d in enumerate(differences) if d is not None and d.p is not None and d.n >= LEAST_SEEDS}
-    tested = list(plain)
-    corrected = dict(zip(tested, holm([plain[i] for i in tested]).tolist(), strict=True))
+    tested = {i: d for i, d in enumerate(differences) if d is not None and d.n >= LEAST_SEEDS}
+    rows = len({id(row) for i in tested for row in pairs[i]})
+    spreads = dict(zip(tested, moderate([(d.std or 0.0, d.n) for d in tested.values()], rows), strict=True))
+    corrected = dict(zip(tested, holm([_test(d, spreads[i]) for i, d in tested.items()]).tolist(), strict=True))
     return [
-        Pair(*pair, each, d, corrected.get(i), len(tested), sign, within)
+        Pair(*pair, each, d, corrected.get(i), len(tested), sign, within, spreads.get(i))
         for i, (pair, each, d) in enumerate(zip(pairs, shared, differences, strict=True))
     ]
+
+
+def moderate(spreads: Sequence[tuple[float, int]], rows: int) -> list[Spread]:
+    """The standard deviations of a family's differences, each moderated with the mean variance of all.
+
+        s̃² = (d₀ s₀² + (S-1) s²) / (d₀ + S-1)         s₀² the mean of s², d₀ = min(2, (k-2)/2) for k rows
+
+    The mean lies above most variances where rows differ in spread, and little weight is given to it: where no method is
+    better this errs in at most 5 % of families of 3 to 33 rows, with a row among them that is five times as noisy as
+    the others, whichever row is the reference.
+
+    Parameters:
+        spreads: s and S, the number of seeds, of every difference.
+        rows: k, how many rows the differences are between.
+    """
+    prior = math.sqrt(sum(std**2 for std, _ in spreads) / len(spreads)) if spreads else 0.0
+    df = min(2.0, max(0.0, (rows - 2) / 2))
+    return [Spread(math.sqrt((df * prior**2 + (n - 1) * std**2) / (df + n - 1)), df, prior) for std, n in spreads]
+
+
+def _test(d: Difference, spread: Spread) -> float:
+    """The p value of a difference over seeds, with its moderated spread."""
+    if spread.std == 0:
+        return 1.0 if abs(d.mean) < 1e-12 else 0.0
+    return t_test(d.mean / (spread.std / math.sqrt(d.n)), spread.prior_df + d.n - 1)
 
 
 def _difference(first: Row, second: Row, shared: Common | Nothing) -> Difference | None:
