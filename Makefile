@@ -8,7 +8,7 @@ TABLES_CUB := cub cub_heads methods_cub
 BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow imports settings analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -36,6 +36,11 @@ test: lint
 # docs/settings.md, from the settings and docstrings in the code
 settings: $(READY)
 	@$(BIN)/python -m nearkin.config.page > docs/settings.md
+
+# docs/results/*.json from the runs of stored studies (make table-losses), and the tables of docs/*.md from these files
+results: $(READY)
+	@$(BIN)/python examples/results.py record losses
+	@$(BIN)/python examples/results.py render
 
 # which room imports from which, and through how many files
 imports: $(READY)
