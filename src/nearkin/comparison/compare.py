@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method
@@ -33,6 +34,7 @@ class Comparison:
     reading: str = "chosen"
     within: float | None = None                 # what is small enough to be called equivalent
     select: str = "map_at_r"                    # what chose the epochs
+    judged: dict[str, Any] = field(default_factory=dict, repr=False)        # families that were judged (verdicts.py)
 
     @property
     def sign(self) -> int:
@@ -147,7 +149,7 @@ def _one(
     methods.sort(key=lambda m: -sign * m.interval.mean if m.interval else 0.0)
     keys = beside(gathered, members, by)
     found = Comparison(members[0].settings["data.name"], metric, methods, keys, [], reading, within, gathered.select)
-    found.notes += notes_of(gathered, found)
+    found.notes += notes_of(gathered, methods, found.settings, keys, reading)
     if evaluation == "separated":
         found.notes += [f"{m.name}: no value of {metric} is stored for this reading" for m in every if not m.values]
     return found

@@ -56,7 +56,7 @@ def critical_difference(standing: Standing) -> Figure:
     if standing.test is not None:
         cd = standing.test.critical_difference
         axes.plot([1, 1 + min(cd, k - 1)], [0.95, 0.95], color=INK, lw=1.2, marker="|", markersize=9)
-        words = f"critical difference {cd:.2f}" + (" (wider than the scale)" if cd > k - 1 else "")
+        words = f"critical difference {cd:.2f}" if cd <= k - 1 else f"ranks of {standing.seeds} seeds tell no two apart"
         axes.text(1, 1.1, words, ha="left", va="bottom", fontsize=11)
     return figure
 

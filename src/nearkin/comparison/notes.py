@@ -1,6 +1,7 @@
 """What a reader of a comparison must know: what was unequal, averaged, missing, or picked on the test images."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.method import Method
@@ -8,21 +9,18 @@ from nearkin.errors import some
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.readings import PICKED, READINGS
 
-if TYPE_CHECKING:
-    from nearkin.comparison.compare import Comparison
 
-
-def notes_of(gathered: Gathered, comparison: "Comparison") -> list[str]:
-    """One sentence each."""
-    methods, settings = comparison.methods, comparison.settings
+def notes_of(
+    gathered: Gathered, methods: list[Method], settings: Sequence[tuple[str, ...]], keys: Sequence[str], reading: str
+) -> list[str]:
+    """One sentence each. `settings` stand beside the rows, and `keys` name what they are settings of."""
     notes = []
-    if PICKED in READINGS[comparison.reading][0]:
-        notes.append(f"every row is {READINGS[comparison.reading][0]}: no result")
+    if PICKED in READINGS[reading][0]:
+        notes.append(f"every row is {READINGS[reading][0]}: no result")
     if len(settings) > 1:
         words = ", ".join(" ".join(setting) for setting in settings)
-        keys = " and ".join(comparison.block_keys)
-        notes.append(f"values are means over {len(settings)} settings of {keys}: {words}")
-    notes += _missing_places(comparison.trained)
+        notes.append(f"values are means over {len(settings)} settings of {' and '.join(keys)}: {words}")
+    notes += _missing_places([method for method in methods if method.trained])
     budgets: dict[str, Any] = {}
     for method in methods:
         runs = [m.run for m in method.members if m.baseline is None and not m.untrained]

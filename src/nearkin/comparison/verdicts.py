@@ -31,7 +31,10 @@ def first_family(comparison: Comparison) -> Family:
 
 def all_pairs(comparison: Comparison) -> Family:
     """Every two trained rows, corrected over all of them: one may pick any of them to talk about."""
-    return Family(_judged(comparison, list(itertools.combinations(comparison.trained, 2))), "all pairs of trained rows")
+    if "all pairs" not in comparison.judged:                        # ranks, tables and files all ask for them
+        pairs = _judged(comparison, list(itertools.combinations(comparison.trained, 2)))
+        comparison.judged["all pairs"] = Family(pairs, "all pairs of trained rows")
+    return comparison.judged["all pairs"]
 
 
 def untrained_pairs(comparison: Comparison) -> list[Pair]:
