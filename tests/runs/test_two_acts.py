@@ -70,7 +70,7 @@ class TestTheTest:
 
     def test_what_is_stored_is_not_computed_again(self, run, monkeypatch):
         first = nearkin.test(run, metrics=["nmi"])
-        monkeypatch.setattr("nearkin.runs.test.evaluate", never)
+        monkeypatch.setattr("nearkin.runs.tested.evaluate", never)
         assert nearkin.test(run, metrics=["nmi", "recall@1"]) == first | {"recall@1": run.result["test"]["recall@1"]}
 
     def test_another_distance_has_its_own_figures(self, run):
@@ -187,7 +187,7 @@ class TestCurve:
         assert [point["epoch"] for point in curve["epochs"]] == [1, 2, 3]
         assert (curve["last"], curve["validated"]) == (3, run.result["epoch"])
         chosen = curve["epochs"][run.result["epoch"] - 1]["metrics"]
-        assert chosen == pytest.approx(run.metrics(), abs=0.03)     # float16
+        assert chosen == pytest.approx(run.metrics(), abs=0.03)     # float32
         for key, best in curve["best_on_test"].items():
             assert best["value"] == max(point["metrics"][key] for point in curve["epochs"])
         rows = run.curve()
@@ -198,7 +198,7 @@ class TestCurve:
         run = nearkin.train(tiny, runs=tmp_path, test=False, **{"train.curve": True})
         files = sorted((run.path / "curve").iterdir())
         assert [f.name for f in files] == ["epoch-0001.npy", "epoch-0002.npy"]
-        assert np.load(files[0]).dtype == np.float16
+        assert np.load(files[0]).dtype == np.float32
         assert not (run.path / "curve.json").exists()
 
 
