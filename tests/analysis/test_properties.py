@@ -5,6 +5,8 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from scipy import stats
@@ -12,7 +14,8 @@ from scipy import stats
 import nearkin
 from nearkin.analysis.nr_precision import BAR, BINS, categories, nr_precision
 from nearkin.analysis.over_runs import OneMethod, found_in
-from nearkin.analysis.properties import Properties, PropertiesOfStudy, properties, shuffled
+from nearkin.analysis.properties import Properties, properties, shuffled
+from nearkin.analysis.properties_study import PropertiesOfStudy
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
 from nearkin.errors import NearkinError
@@ -114,6 +117,20 @@ def test_numbers_are_binned_by_quantiles_and_few_values_are_categories():
     assert categories("x", np.array([0.5, np.nan, *np.linspace(0, 1, 98)])).codes[1] == -1
 
 
+def test_a_text_column_of_a_parquet_file(tmp_path):
+    """Its words are Python objects."""
+    z = np.random.default_rng(0).normal(size=(40, 4))
+    words = [["red", "$_$x"][i % 2] for i in range(40)]
+    table = pa.table({"embeddings": list(z), "label": [f"c{i // 5}" for i in range(40)], "colour": words})
+    pq.write_table(table, tmp_path / "own.parquet")
+    found = Properties.of_files([tmp_path / "own.parquet"])
+    own = found.told["properties"]["colour"]
+    assert (own["categories"], own["edges"]) == (2, None)
+    expected = by_loops(z.tolist(), [i % 2 for i in range(40)], range(40), range(40))
+    assert found.values["colour"] == pytest.approx(expected, rel=1e-5)
+    assert categories("word", np.array(["a", "", "b", "a"], dtype=object)).codes.tolist() == [0, -1, 1, 0]
+
+
 def test_what_cannot_be_a_property_is_said():
     assert categories("id", np.array([f"image {i}" for i in range(50)])) == "every image has another value"
     assert categories("camera", np.array(["a"] * 9)) == "all images have the value a"
@@ -204,8 +221,9 @@ def test_other_images_and_untested_runs_are_refused(tiny, tmp_path):
 
 
 def test_kinds_by_hand():
-    """Two ranking losses against two that classify, two seeds of two folds each: folds are averaged first."""
-    values = {"margin": (1, 2), "triplet": (3, 4), "arcface": (6, 8), "proxy_nca": (9, 5)}
+    """Two ranking losses against two that classify, three seeds of two folds each: folds are averaged first; a seed
+    that one of them lacks does not count."""
+    values = {"margin": (1, 2, 3), "triplet": (3, 4, 5), "arcface": (6, 8, 10), "proxy_nca": (9, 5, 10, 99)}
     groups, found = [], {}
     for name, means in values.items():
         members = []
@@ -213,15 +231,24 @@ def test_kinds_by_hand():
             for fold in (0, 1):
                 run = SimpleNamespace(hash=f"{name}{seed}{fold}")
                 found[run.hash] = {"properties": {"face": {"nr_precision": mean + (fold - 0.5), "beyond_class": seed}}}
-                members.append(SimpleNamespace(seed=seed, fold=fold, run=run))
+                members.append(SimpleNamespace(seed=seed, fold=fold, run=run, done=True, head={"data_hash": "d0"}))
         kind = "ranking" if name in ("margin", "triplet") else "classification"
         groups.append(OneMethod(name, kind, tuple(members)))
     study = PropertiesOfStudy(groups, found)
     own = study.summary["kinds"]["face"]
-    assert (own["ranking"], own["classification"]) == (2.5, 7)
-    assert own["p"] == stats.mannwhitneyu([1, 2, 3, 4], [6, 8, 9, 5]).pvalue
-    assert own["p_losses"] == stats.mannwhitneyu([1.5, 3.5], [7, 7]).pvalue
-    assert own["values"] == [4, 4]
+    assert (own["ranking"], own["classification"], own["seeds"]) == (3, 8, 3)
+    assert own["p"] == stats.mannwhitneyu([1, 2, 3, 3, 4, 5], [6, 8, 10, 9, 5, 10]).pvalue
+    assert own["p_losses"] == own["p_losses_holm"] == stats.mannwhitneyu([2, 4], [8, 8]).pvalue
     margin = study.summary["methods"]["margin"]["properties"]["face"]
-    assert (margin["seeds"], margin["significant"], margin["beyond_class"]) == ({"0": 1, "1": 2}, False, False)
-    assert study.sheets()["methods"].rows[2][2:] == ["7.00*"]
+    assert (margin["seeds"], margin["significant"], margin["beyond_class"]) == ({"0": 1, "1": 2, "2": 3}, False, False)
+    assert study.sheets()["methods"].rows[2][2:] == ["8.00*"]
+    assert "One family of 1 test" in " ".join(study.sheets()["kinds"].notes)
+
+    few = [OneMethod(each.name, each.kind, tuple(m for m in each.members if m.seed < 2)) for each in groups]
+    study = PropertiesOfStudy(few, found)
+    assert study.summary["kinds"]["face"]["p_losses"] is None
+    assert "no test over losses: at least three seeds are needed" in study.sheets()["kinds"].notes
+    few[0] = OneMethod("margin", "ranking", tuple(m for m in groups[3].members if m.seed == 3))
+    study = PropertiesOfStudy(few, found)
+    assert study.summary["kinds"]["face"]["ranking"] is None
+    assert any("face: no common seeds" in note for note in study.sheets()["kinds"].notes)

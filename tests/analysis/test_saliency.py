@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 import nearkin
@@ -32,7 +33,8 @@ def made(values=None, n=12, seed=0, data="cub"):
     r = rng.uniform(0.2, 0.9, (n, 6, 6))
     r = (r + r.transpose(0, 2, 1)) / 2
     maps = rng.random((6, 2, 8, 8)).astype(np.float16)
-    return Saliency(groups, data, np.arange(n), r, r / 10, maps, None, {"images": n, "seed": 0})
+    classes = np.repeat([f"class {i}" for i in range(n // 3)], 3)
+    return Saliency(groups, data, np.arange(n), classes, r, r / 10, maps, None, {"images": n, "seed": 0})
 
 
 def test_cells_by_loops():
@@ -58,6 +60,20 @@ def test_cells_by_loops():
     assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
     assert found.same_seed                                          # margin and the untrained network have one seed
     assert any("have one seed" in note for note in found.sheets()["correlation"].notes)
+
+
+def test_intervals_are_over_classes_and_say_so():
+    found = made()
+    cell = found.correlation[0, 1]
+    z = np.arctanh(found.r[:, 1, 2]).reshape(4, 3).mean(1)         # of each class
+    half = stats.t.ppf(0.975, 3) * z.std(ddof=1) / 2
+    assert (cell.low, cell.high) == pytest.approx((np.tanh(z.mean() - half), np.tanh(z.mean() + half)))
+    assert (cell.n, cell.classes) == (12, 4)
+    for name in ("groups", "published"):
+        notes = " ".join(found.sheets()[name].notes)
+        assert "those of one class as one unit" in notes
+        assert "these models only" in notes
+    assert "at least three seeds are needed" in " ".join(found.sheets()["published"].notes)
 
 
 def test_groups_of_pairs():

@@ -43,10 +43,10 @@ def test_a_model_with_itself():
     assert (correlations(both) == 1).all()
     assert (divergences(both) == 0).all()
     assert (correlations(np.concatenate([x, 3 * x + 1]))).min() == 1        # whatever the scale
-    found = fisher(np.ones(5))
+    found = fisher(np.ones(5), np.arange(5))
     assert (found.mean, found.spread, found.low, found.n, found.equal) == (1, 0, None, 0, 5)
-    mixed = fisher(np.array([1.0, 0.5, 0.7]))                       # an infinite z is left out of the mean
-    assert mixed.mean == pytest.approx(fisher(np.array([0.5, 0.7])).mean)
+    mixed = fisher(np.array([1.0, 0.5, 0.7]), np.arange(3))         # an infinite z is left out of the mean
+    assert mixed.mean == pytest.approx(fisher(np.array([0.5, 0.7]), np.arange(2)).mean)
     assert (mixed.n, mixed.equal) == (2, 1)
 
 
@@ -57,12 +57,13 @@ def test_a_constant_map_has_no_correlation():
         assert np.isnan(found[1]).all()
         assert np.isnan(found[:, 2]).all()
         assert np.isfinite(found[0, 3])
-    r = np.array([np.nan, 0.2, 0.4])
-    assert fisher(r).undefined == 1
-    assert fisher(r).mean == pytest.approx(math.tanh((math.atanh(0.2) + math.atanh(0.4)) / 2))
-    assert fisher(np.full(3, np.nan)).mean is None
-    assert plain(np.full(3, np.nan)).mean is None
-    assert plain(r).mean == pytest.approx(0.3)
+    r, each = np.array([np.nan, 0.2, 0.4]), np.arange(3)
+    assert fisher(r, each).undefined == 1
+    assert fisher(r, each).mean == pytest.approx(math.tanh((math.atanh(0.2) + math.atanh(0.4)) / 2))
+    assert fisher(np.full(3, np.nan), each).mean is None
+    assert plain(np.full(3, np.nan), each).mean is None
+    assert plain(r, each).mean == pytest.approx(0.3)
+    assert plain(r, each).undefined == 1
 
 
 def test_fisher_by_hand():
@@ -71,18 +72,31 @@ def test_fisher_by_hand():
     mean = sum(z) / 4
     std = math.sqrt(sum((x - mean) ** 2 for x in z) / 3)
     half = 3.182446305284263 * std / 2                              # t(0.975, 3)
-    found = fisher(r)
+    found = fisher(r, np.array(list("abcd")))
     assert found.mean == pytest.approx(math.tanh(mean))
     assert found.spread == pytest.approx(math.tanh(std))
     assert found.low == pytest.approx(math.tanh(mean - half))
     assert found.high == pytest.approx(math.tanh(mean + half))
-    several = fisher(np.array([[0.9, 0.7], [0.5, np.nan], [0.1, 0.2]]))     # pairs of models first, then images
+    several = fisher(np.array([[0.9, 0.7], [0.5, np.nan], [0.1, 0.2]]), np.arange(3))   # pairs of models first
     z = [(math.atanh(0.9) + math.atanh(0.7)) / 2, math.atanh(0.5), (math.atanh(0.1) + math.atanh(0.2)) / 2]
     assert several.mean == pytest.approx(math.tanh(sum(z) / 3))
-    one = fisher(np.array([0.5]))
+    one = fisher(np.array([0.5]), np.zeros(1))
     assert (one.spread, one.low) == (None, None)
-    values = plain(np.array([1.0, 2.0, 6.0]))
+    values = plain(np.array([1.0, 2.0, 6.0]), np.arange(3))
     assert (values.mean, values.spread) == pytest.approx((3, math.sqrt(7)))
+
+
+def test_images_of_one_class_are_one_unit():
+    """Each value stands for three images of a class: mean and spread are over images, the interval over classes."""
+    r, classes = np.repeat([0.9, 0.8, 0.5, -0.2], 3), np.repeat(list("abcd"), 3)
+    once, thrice = fisher(r[::3], classes[::3]), fisher(r, classes)
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+    assert (thrice.n, thrice.classes) == (12, 4)
+    d = plain(r, classes)
+    assert (d.low, d.high) == pytest.approx((plain(r[::3], classes[::3]).low, plain(r[::3], classes[::3]).high))
+    lost = r.copy()
+    lost[:3] = np.nan                                               # a class without any value is no unit
+    assert plain(lost, classes).classes == fisher(lost, classes).classes == 3
 
 
 def test_every_loss_has_a_measure():

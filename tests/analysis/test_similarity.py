@@ -97,6 +97,20 @@ def test_losses_that_differ_are_told_from_seeds():
     assert told["cka"]["pairs"] == [4, 12]                  # within: one per loss; between: another loss, another seed
 
 
+def test_a_method_counts_once_however_many_seeds_it_has():
+    """The first loss has four seeds that agree well, the second two that do not; a third with one seed is left out."""
+    rows, levels, labels = of_methods(0.4, 0.3, losses=3, seeds=4)
+    kept = [0, 1, 2, 3, 4, 5, 8]
+    z = [levels["embedding"][i] + (2 if i > 3 else 0) * random(200, 8, seed=i) for i in kept]
+    found = similarity([rows[i] for i in kept], {"embedding": z}, labels, k=5)
+    told, matrix = found.summary["levels"]["embedding"]["cka"], found.alike["embedding"].cka
+    first = np.mean([matrix[i, j] for i in range(4) for j in range(i)])
+    between = np.mean([matrix[i, j] for i in range(4) for j in (4, 5) if rows[i]["seed"] != rows[j]["seed"]])
+    assert told["seeds"] == pytest.approx((first + matrix[4, 5]) / 2)
+    assert told["losses"] == pytest.approx(between)
+    assert told["pairs"] == [7, 6]
+
+
 def test_losses_that_do_not_differ_are_not():
     told = similarity(*of_methods(0, 0.4), k=5).summary["levels"]["embedding"]
     assert told["cka"]["low"] < 0 < told["cka"]["high"]
@@ -110,6 +124,47 @@ def test_one_seed_leaves_the_question_open():
     assert (told["seeds"], told["difference"], told["low"]) == (None, None, None)
     assert told["losses"] is None                           # other losses with another seed: there are none
     assert "–" in found.sheets()["levels"].rows[0]
+
+
+def test_runs_of_one_seed_are_shown_and_said():
+    """Two methods whose only seed is the same: the pair is shown in the table of methods."""
+    found = similarity(*of_methods(0.5, 0.3, losses=2, seeds=1), k=5)
+    sheet = found.sheets()["cka"]
+    assert sheet.rows[0][2] == sheet.rows[1][1] != "–"
+    assert sheet.rows[0][1] == "–"
+    assert any("some pairs have one seed" in note for note in sheet.notes)
+    assert any("at least three seeds are needed" in note for note in found.sheets()["levels"].notes)
+    several = similarity(*of_methods(0.5, 0.3, seeds=3), k=5).sheets()
+    assert "all pairs have two seeds" in several["cka"].notes
+    assert not any("needed" in note for note in several["levels"].notes)
+    assert any("these models only" in note for note in several["levels"].notes)
+
+
+def test_two_files_are_a_pair(tmp_path):
+    """Nothing is known of the seeds of files: every two of them are compared, whatever they are called."""
+    files = []
+    for i, folder in enumerate("ab"):
+        (tmp_path / folder).mkdir()
+        files.append(tmp_path / folder / "$_$net.npz")
+        np.savez(files[-1], embeddings=random(40, 5 + i, seed=i), labels=np.repeat(list("abcdefgh"), 5))
+    found = Similarity.of_files(files)
+    (sheet,) = found.sheets().values()
+    (row,) = sheet.rows
+    x = [unit(random(40, 5 + i, seed=i)) for i in range(2)]
+    assert row[:2] == ["a/$_$net", "b/$_$net"]
+    assert row[2] == f"{slow_cka(*x):.3f}"
+    assert row[4] == f"{overlap(*x).mean():.3f}"
+    assert " to " in row[3]
+    assert any("these models only" in note for note in sheet.notes)
+    told = found.summary["levels"]["embedding"]["cka"]
+    assert (told["seeds"], told["losses"]) == (None, pytest.approx(slow_cka(*x), rel=1e-4))
+    assert {path.name for path in found.save(tmp_path / "there")} >= {"similarity.png", "similarity_matrix.png"}
+    np.savez(tmp_path / "plain.npz", embeddings=random(40, 5))
+    bare = Similarity.of_files([tmp_path / "plain.npz", files[0]]).sheets()["pairs"]
+    assert bare.rows[0][2] == "1.000"
+    both = [tmp_path / "plain.npz", tmp_path / "again.npz"]
+    np.savez(both[1], embeddings=random(40, 6, seed=3))
+    assert any("no labels" in note for note in Similarity.of_files(both).sheets()["pairs"].notes)
 
 
 def test_files_of_embeddings(tmp_path):

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.embedded import Loaded, last_map, loaded, stratified, test_images
+from nearkin.analysis.over_runs import OneMethod, interval_of, methods_of
 from nearkin.analysis.regions import Parts, parts_of, regions
-from nearkin.analysis.saliency_groups import groups_of
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
@@ -170,20 +170,29 @@ class Activation(Analysis):
 
 
 def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
-    """The runs that are put side by side, with their names: all where they are few; else the first seed of the best
-    trained method by MAP@R, and the untrained network, else the worst trained method."""
-    groups = groups_of(gathered)
+    """The runs that are put side by side, with their names: all where they are few; else the first seed of the trained
+    method with the highest MAP@R, over seeds, and the untrained network, else the trained method with the lowest."""
+    methods = methods_of(gathered)
     if len({member.run.hash for member in gathered.tested}) <= MOST:
         given = {member.run.hash: i for i, member in enumerate(gathered.members)}
-        several = [(group.name if len(group.members) == 1 else f"{group.name}, seed {member.seed}", member)
-                   for group in groups for member in group.members]  # fmt: skip
+        several = [(_name(method, member), member) for method in methods for member in method.members]
         return sorted(several, key=lambda each: given[each[1].run.hash])
-    firsts = [(group, group.members[0]) for group in groups]
-    score = {m.run.hash: m.run.metrics().get("map_at_r") or 0.0 for _, m in firsts}
-    trained = sorted((each for each in firsts if each[0].kind != "untrained"), key=lambda e: -score[e[1].run.hash])
-    plain = [each for each in firsts if each[0].kind == "untrained"]
-    picked = [*trained[:1], *(plain[:1] or trained[1:][-1:])]
-    return [(group.name, member) for group, member in picked]
+
+    def score(method: OneMethod) -> float:
+        interval = interval_of(method.metric("map_at_r"))
+        return 0.0 if interval is None else interval.mean
+
+    trained = sorted((method for method in methods if method.trained), key=score, reverse=True)
+    untrained = [method for method in methods if not method.trained]
+    picked = [*trained[:1], *(untrained[:1] or trained[1:][-1:])]
+    return [(method.name, min(method.members, key=lambda member: (member.seed, member.fold or 0))) for method in picked]
+
+
+def _name(method: OneMethod, member: Member) -> str:
+    """The name of a run among others: its method, and its seed and fold where the method has several."""
+    seeds, folds = ({getattr(each, what) for each in method.members} for what in ("seed", "fold"))
+    words = [f"seed {member.seed}"] * (len(seeds) > 1) + [f"fold {member.fold}"] * (len(folds) > 1)
+    return ", ".join([method.name, *words])
 
 
 def look(name: str, run: str, seen: Loaded, shown: np.ndarray, pairs: np.ndarray) -> Seen:

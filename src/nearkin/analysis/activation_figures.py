@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from nearkin.comparison.figures import label
+
 if TYPE_CHECKING:
     from nearkin.analysis.activation import Activation
 
@@ -34,7 +36,7 @@ def channels(found: "Activation") -> Figure:
             for k in range(each):
                 ax = axes[i, 1 + each * r + k]
                 _over(ax, seen.pixels[i], seen.maps[i, k], cmap="magma")
-                above = f"{seen.name.replace('_', ' ')}\n" if i == 0 and k == 0 else "\n" if i == 0 else ""
+                above = f"{label(seen.name.replace('_', ' '))}\n" if i == 0 and k == 0 else "\n" if i == 0 else ""
                 ax.set_title(f"{above}{seen.channels[i, k]}", fontsize=9)
     return figure
 
@@ -46,12 +48,12 @@ def pairs(found: "Activation") -> Figure:
     for q in range(len(found.pairs)):
         for side in (0, 1):
             axes[q, side].imshow(found.seen[0].pair_pixels[q, side])
-            axes[q, side].set_title(found.classes[int(found.pairs[q, side])], fontsize=8)
+            axes[q, side].set_title(label(found.classes[int(found.pairs[q, side])]), fontsize=8)
         for r, seen in enumerate(found.seen):
             limit = float(np.abs(seen.regions[q]).max()) or 1.0
             for side in (0, 1):
                 ax = axes[q, 2 + 2 * r + side]
                 _over(ax, seen.pair_pixels[q, side], seen.regions[q, side], cmap="RdBu_r", vmin=-limit, vmax=limit)
-            name = f"{seen.name.replace('_', ' ')}\n" if q == 0 else ""
+            name = f"{label(seen.name.replace('_', ' '))}\n" if q == 0 else ""
             axes[q, 2 + 2 * r].set_title(f"{name}cosine {seen.cosine[q]:.2f}", fontsize=9)
     return figure

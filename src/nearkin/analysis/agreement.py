@@ -3,8 +3,9 @@
     correlation   Pearson r of two maps, pixel by pixel
     divergence    Jensen-Shannon divergence of two maps divided by their sums, in nats: 0 to ln 2
 
-r is averaged as Fisher's z = arctanh r: mean = tanh(mean z), ± = tanh(std z), and the interval is Student's t interval
-of the mean of z, carried back by tanh. Source: Kobs et al. 2021; the interval is ours.
+r is averaged as Fisher's z = arctanh r: mean = tanh(mean z), ± = tanh(std z), both over images, and the interval is
+that of the mean of z, carried back by tanh. Source: Kobs et al. 2021; the interval is ours. Its unit is the class, for
+images of one class are alike (`class_interval`): what images of other classes would give, these models only.
 
 Of a constant map neither is defined: NaN here, left out of means and counted. Equal maps have r = 1 and an infinite z:
 they are left out of means and counted, too; where all maps are equal the mean is 1.
@@ -17,20 +18,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
-from nearkin.statistics.intervals import mean_interval
+from nearkin.statistics.intervals import class_interval
 
 EQUAL = 1 - 1e-10                   # r of equal maps, but for rounding
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A mean over images, its spread over images, and the 95 % interval of the mean; None where there is none."""
+    """A mean over images, its spread over images, and the 95 % interval of the mean over classes; None where there is
+    none."""
 
     mean: float | None
     spread: float | None = None
     low: float | None = None
     high: float | None = None
     n: int = 0                                  # images that count
+    classes: int = 0                            # of these images: the units of the interval
     undefined: int = 0                          # images without a value: a constant map
     equal: int = 0                              # images whose maps are equal: r = 1
 
@@ -70,37 +73,38 @@ def divergences(maps: np.ndarray) -> np.ndarray:
     return found                                                                            # (M, M)
 
 
-def fisher(r: np.ndarray) -> Aggregate:
+def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:
     """The mean of correlations over images, for each image first over the pairs of models.
 
     Parameters:
         r: (N,) or (N, K), the correlations of K pairs of models; NaN where undefined.
+        classes: (N,) the class of each image.
     """
     r = r.reshape(len(r), -1)
     defined = np.isfinite(r)
     equal = int((defined & (np.abs(r) == 1)).any(1).sum())
     undefined = int((~defined).all(1).sum())
-    z = image_means(to_z(r))                                                                # (n,)
-    z = z[np.isfinite(z)]
-    if not len(z):
+    z = image_means(to_z(r))                                                                # (N,)
+    counts = np.isfinite(z)
+    if not counts.any():
         mean = float(r[defined].mean()) if defined.any() else None
         return Aggregate(mean, None if mean is None else 0.0, n=0, undefined=undefined, equal=equal)
-    found = mean_interval(z)
-    spread = float(np.tanh(z.std(ddof=1))) if len(z) > 1 else None
-    low, high = (None if end is None else float(np.tanh(end)) for end in (found.low, found.high))
-    return Aggregate(float(np.tanh(found.mean)), spread, low, high, len(z), undefined, equal)
+    interval = class_interval(z[counts], classes[counts])
+    spread = float(np.tanh(z[counts].std(ddof=1))) if counts.sum() > 1 else None
+    low, high = (None if end is None else float(np.tanh(end)) for end in (interval.low, interval.high))
+    return Aggregate(float(np.tanh(interval.mean)), spread, low, high, int(counts.sum()), interval.n, undefined, equal)
 
 
-def plain(values: np.ndarray) -> Aggregate:
+def plain(values: np.ndarray, classes: np.ndarray) -> Aggregate:
     """The same for values that are averaged as they are.                                          (N,) or (N, K)"""
-    values = values.reshape(len(values), -1)
-    own = image_means(values)
-    kept = own[np.isfinite(own)]
-    if not len(kept):
-        return Aggregate(None, undefined=len(own))
-    found = mean_interval(kept)
-    spread = float(kept.std(ddof=1)) if len(kept) > 1 else None
-    return Aggregate(found.mean, spread, found.low, found.high, len(kept), len(own) - len(kept))
+    means = image_means(values.reshape(len(values), -1))                                    # (N,)
+    counts = np.isfinite(means)
+    n = int(counts.sum())
+    if not n:
+        return Aggregate(None, undefined=len(means))
+    interval = class_interval(means[counts], classes[counts])
+    spread = float(means[counts].std(ddof=1)) if n > 1 else None
+    return Aggregate(interval.mean, spread, interval.low, interval.high, n, interval.n, len(means) - n)
 
 
 def to_z(r: np.ndarray) -> np.ndarray:

@@ -4,9 +4,10 @@
     overlap@k                         the share of an image's k nearest (cosine) in one that are so in the other, too
 
 Linear CKA of few images with many channels is too high, for unrelated representations too: compare it at one level and
-with one number of images. Intervals are over images: the classes are dealt into groups, one group is left out at a
-time, and the spread of the results gives the standard error (the jackknife; drawing with replacement would put copies
-of images side by side, which are alike in every representation).
+with one number of images. Intervals are over images, those of one class as one unit: the classes are dealt into groups,
+one group is left out at a time, and the spread of the results gives the standard error (the jackknife; drawing with
+replacement would put copies of images side by side, which are alike in every representation). They speak of these
+models only.
 
 Source: Kornblith et al. 2019 (ICML).
 
@@ -22,6 +23,7 @@ from scipy import stats
 
 from nearkin.errors import NearkinError
 from nearkin.evaluation.search import neighbours
+from nearkin.statistics.intervals import LEVEL
 
 GROUPS = 20
 TINY = 1e-12
@@ -86,9 +88,12 @@ def compared(
     return Alike(cka, whole, group, cka_left, left)
 
 
-def jackknife(value: float, left: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """The interval of a value from those without each group (G,)."""
+def jackknife(value: float, left: np.ndarray, level: float = LEVEL) -> tuple[float, float] | tuple[None, None]:
+    """The interval of a value from those without each group (G,); None where there is one group, or a value is not
+    defined without some group."""
     g = len(left)
+    if g < 2 or not np.isfinite(left).all():
+        return None, None
     error = float(np.sqrt((g - 1) / g * ((left - left.mean()) ** 2).sum()))
     half = float(stats.t.ppf((1 + level) / 2, g - 1)) * error
     return value - half, value + half

@@ -11,9 +11,18 @@ import numpy as np
 from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.corrupt import CORRUPTIONS
 from nearkin.analysis.corrupted import METRICS, VERSION, Measured
-from nearkin.analysis.over_runs import OneMethod, found_in, methods_of, stored, stored_arrays
+from nearkin.analysis.over_runs import (
+    OneMethod,
+    found_in,
+    interval_numbers,
+    interval_of,
+    methods_of,
+    stored,
+    stored_arrays,
+)
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.pages import Sheet
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 
@@ -126,7 +135,7 @@ class CorruptionsOfStudy(Analysis):
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Every method: clean, each corruption, mean and drop, over folds and then seeds."""
+        """Every method: clean, each corruption, mean and drop, over the seeds that have all folds."""
         return {"methods": {m.name: {"kind": m.kind, **{w: self._of(m, w) for w in WHERE}} for m in self.methods}}
 
     def _of(self, method: OneMethod, where: str) -> dict[str, Any]:
@@ -135,9 +144,9 @@ class CorruptionsOfStudy(Analysis):
             found[metric] = {}
             for name in ("clean", *CORRUPTIONS, "mean", "drop"):
                 values = {m.run.hash: _value(self.found[m.run.hash], name, where, metric) for m in method.members}
-                own = method.interval(lambda member, values=values: values[member.run.hash])  # type: ignore[misc]
-                found[metric][name] = None if own is None else {
-                    "mean": own.mean, "low": own.low, "high": own.high, "seeds": own.n}  # fmt: skip
+                bounds = (None, 1.0) if name == "drop" else metric_of(metric).bounds
+                interval = interval_of(method.row(lambda m, values=values: values[m.run.hash]), bounds)  # type: ignore[misc]
+                found[metric][name] = None if interval is None else interval_numbers(interval)
         return found
 
     def sheets(self) -> dict[str, Sheet]:
@@ -150,21 +159,22 @@ class CorruptionsOfStudy(Analysis):
                     cells = own[where][metric]
                     texts = [_percent(cell and cell["mean"]) for cell in cells.values()]
                     drop = cells["drop"]
-                    interval = ("–" if drop is None or drop["low"] is None
-                                else f"{_percent(drop['low'])} to {_percent(drop['high'])}")  # fmt: skip
-                    rows.append([name, own["kind"], *texts, interval])
+                    ends = (None, None, False) if drop is None else (drop["low"], drop["high"], drop["cut"])
+                    rows.append([name, own["kind"], *texts, _span(*ends)])
                 header = ["method", "kind", "clean", *(n.replace("_", " ") for n in CORRUPTIONS), "mean", "drop",
                           "95 % interval of the drop"]  # fmt: skip
-                notes = [NOTE, "intervals are over seeds"]
+                notes = [NOTE, "means and intervals are over seeds that have all folds, folds averaged first"]
+                notes += ["* cut at the end of the range"] * any(row[-1].endswith("*") for row in rows)
                 title = f"{metric} % on corrupted images, {words}"
                 found[f"{metric} {where}"] = Sheet(title, header, rows, 13, notes)
         return found
 
     def tables(self) -> dict[str, Table]:
         """One row per method, place, metric and corruption."""
-        rows = [[name, own["kind"], where, metric, corruption, *(cell or {"mean": None, "low": None, "high": None,
-                 "seeds": 0}).values()] for name, own in self.summary["methods"].items() for where in WHERE
-                for metric in METRICS for corruption, cell in own[where][metric].items()]  # fmt: skip
+        nothing = {"mean": None, "low": None, "high": None, "seeds": 0}
+        rows = [[name, own["kind"], where, metric, corruption, *((cell or nothing)[key] for key in nothing)]
+                for name, own in self.summary["methods"].items() for where in WHERE for metric in METRICS
+                for corruption, cell in own[where][metric].items()]  # fmt: skip
         return {"all": (["method", "kind", "on", "metric", "corruption", "value", "low", "high", "seeds"], rows)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:
@@ -183,3 +193,8 @@ def _value(told: Mapping[str, Any], name: str, where: str, metric: str) -> float
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _span(low: float | None, high: float | None, cut: bool) -> str:
+    """An interval in per cent, with a star where it is cut at the end of the range."""
+    return "–" if low is None or high is None else f"{_percent(low)} to {_percent(high)}{'*' * cut}"

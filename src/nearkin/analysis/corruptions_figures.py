@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from nearkin.analysis.corrupt import CORRUPTIONS
 from nearkin.analysis.figures import canvas
+from nearkin.comparison.figures import label
 
 METRIC = "recall@1"
 
@@ -31,10 +32,10 @@ def bars(told: dict[str, Any]) -> Figure:
     """Recall@1 under every corruption, on all images and on the queries alone; a line at the clean one."""
     figure, axes = canvas(6)
     names = list(told["corruptions"])
-    for where, label, colour, shift in (("all", "queries and gallery", "#1f77a4", 0.2),
+    for where, words, colour, shift in (("all", "queries and gallery", "#1f77a4", 0.2),
                                         ("queries", "queries only", "#ee8434", -0.2)):  # fmt: skip
         values = [100 * told["corruptions"][name][where][METRIC] for name in names]
-        axes.barh(np.arange(len(names))[::-1] + shift, values, height=0.38, color=colour, label=label)
+        axes.barh(np.arange(len(names))[::-1] + shift, values, height=0.38, color=colour, label=words)
     axes.axvline(100 * told["clean"][METRIC], color="#333333", linestyle="--", linewidth=1, label="clean images")
     axes.set_yticks(np.arange(len(names))[::-1], [name.replace("_", " ") for name in names])
     axes.set_xlabel("Recall@1, %")
@@ -48,7 +49,7 @@ def matrix(methods: dict[str, dict[str, Any]]) -> Figure:
     rows = []
     for own in methods.values():
         cells = own["all"][METRIC]
-        clean = cells["clean"]["mean"]
+        clean = cells["clean"] and cells["clean"]["mean"]
         rows.append([100 * (1 - cells[name]["mean"] / clean) if clean else np.nan for name in (*CORRUPTIONS, "mean")])
     values = np.array(rows)
     limit = float(np.nanmax(np.abs(values), initial=1))
@@ -58,6 +59,6 @@ def matrix(methods: dict[str, dict[str, Any]]) -> Figure:
             axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=11,
                       color="white" if abs(value) > 0.6 * limit else "black")  # fmt: skip
     axes.set_xticks(range(10), [name.replace("_", " ") for name in (*CORRUPTIONS, "mean")], rotation=40, ha="right")
-    axes.set_yticks(range(len(methods)), list(methods))
+    axes.set_yticks(range(len(methods)), [label(name) for name in methods])
     axes.set_title("Relative drop of Recall@1 under corruption, %", fontsize=15)
     return figure

@@ -74,7 +74,9 @@ def categories(name: str, values: np.ndarray) -> Categories | str:
     that hold equally many images each (quantiles). An empty word and NaN are no value.
     """
     values = np.asarray(values)
-    missing = values == "" if values.dtype.kind in "US" else ~np.isfinite(values.astype(float))
+    if values.dtype.kind in "OS":                                   # words, as a .parquet file has them
+        values = values.astype(str)
+    missing = values == "" if values.dtype.kind == "U" else ~np.isfinite(values.astype(float))
     kept, inverse = np.unique(values[~missing], return_inverse=True)
     if len(kept) < 2:
         return f"all images have the value {kept[0]}" if len(kept) else "no image has a value"

@@ -1,10 +1,9 @@
-"""What else than the class do neighbours share? Properties of images in the embeddings of a run, and of a study."""
+"""What else than the class do neighbours share? Properties of images in the embeddings of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.nr_precision import BAR, Categories, Shared, categories, nr_precision
-from nearkin.analysis.over_runs import OneMethod, found_in, methods_of, stored, stored_arrays
+from nearkin.analysis.over_runs import found_in, methods_of, stored, stored_arrays
 from nearkin.analysis.tested import embeddings_and_columns, table_of, tested
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.pages import Sheet
@@ -21,7 +20,9 @@ from nearkin.errors import NearkinError
 from nearkin.progress import bar
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
-from nearkin.statistics.paired import holm
+
+if TYPE_CHECKING:
+    from nearkin.analysis.properties_study import PropertiesOfStudy
 
 SHUFFLES = 10                       # how often a property is shuffled within classes, to see what the class alone gives
 CLASS = "class"
@@ -30,7 +31,7 @@ WHAT_IT_SAYS = (
     "of an effect, for it grows with the number of images of a value: R-precision beside p, what chance has, is one",
     f"by class: the same when the property is shuffled within each class ({SHUFFLES} times), what comes with the class "
     "alone; † marks a value outside the 99 % prediction interval of these: neighbours share the property, if only a "
-    "little",
+    "little, these models only",
 )
 
 
@@ -84,6 +85,8 @@ class Properties(Analysis):
     @classmethod
     def between(cls, gathered: Gathered) -> "PropertiesOfStudy":
         """Of all tested runs of a study, and ranking against classification losses."""
+        from nearkin.analysis.properties_study import PropertiesOfStudy
+
         return PropertiesOfStudy(methods_of(gathered), {k: v.summary for k, v in found_in(cls, gathered).items()})
 
     @property
@@ -195,101 +198,3 @@ def shuffled(codes: np.ndarray, labels: np.ndarray, random: np.random.Generator)
     out = np.empty_like(codes)
     out[np.argsort(number, kind="stable")] = codes[np.lexsort((random.random(len(codes)), number))]
     return out
-
-
-class PropertiesOfStudy(Analysis):
-    """The properties of all runs of a study.
-
-    Parameters:
-        methods: its methods.
-        found: run's hash -> what its properties.json holds.
-    """
-
-    name = "properties"
-    version = Properties.version
-    options: Mapping[str, Any] = {}
-
-    def __init__(self, methods: list[OneMethod], found: Mapping[str, dict[str, Any]]):
-        self.methods, self.found = methods, found
-        self.names = list(dict.fromkeys(name for own in found.values() for name in own["properties"]))
-
-    def value(self, method: OneMethod, name: str) -> dict[int, float]:
-        """Seed -> normalised R-precision of a property, folds averaged."""
-        return method.by_seed(lambda m: self.found[m.run.hash]["properties"].get(name, {}).get("nr_precision"))
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """Every method's mean and seeds, and the two kinds of losses against each other."""
-        methods = {}
-        for method in self.methods:
-            own = {name: self.value(method, name) for name in self.names}
-            methods[method.name] = {"kind": method.kind, "properties": {
-                name: {"mean": float(np.mean(list(values.values()))), "seeds": {str(s): v for s, v in values.items()},
-                       "significant": bool(np.mean(list(values.values())) >= BAR),
-                       "beyond_class": self._all_beyond(method, name)}
-                for name, values in own.items() if values}}  # fmt: skip
-        return {"bar": BAR, "methods": methods, "kinds": self._kinds()}
-
-    def _all_beyond(self, method: OneMethod, name: str) -> bool:
-        """Do neighbours share the property beyond what comes with the class, in every run of a method?"""
-        own = [self.found[member.run.hash]["properties"].get(name, {}) for member in method.members]
-        return all(bool(each.get("beyond_class")) for each in own)
-
-    def _kinds(self) -> dict[str, Any]:
-        """Ranking against classification: Mann-Whitney over losses × seeds as published, and over losses."""
-        found: dict[str, Any] = {}
-        for name in self.names:
-            kinds = {}
-            for kind in ("ranking", "classification"):
-                own = [list(v.values()) for g in self.methods if g.kind == kind and (v := self.value(g, name))]
-                kinds[kind] = own
-            first, second = kinds["ranking"], kinds["classification"]
-            if not first or not second:
-                continue
-            flat = [np.concatenate(own) for own in (first, second)]
-            means = [[float(np.mean(own)) for own in kind] for kind in (first, second)]
-            found[name] = {
-                "ranking": float(np.mean(means[0])), "classification": float(np.mean(means[1])),
-                "losses": [len(first), len(second)], "values": [len(flat[0]), len(flat[1])],
-                "p": float(stats.mannwhitneyu(*flat, alternative="two-sided").pvalue),
-                "p_losses": float(stats.mannwhitneyu(*means, alternative="two-sided").pvalue),
-            }  # fmt: skip
-        for key in ("p", "p_losses"):
-            for name, p in zip(found, holm([own[key] for own in found.values()]), strict=True):
-                found[name][f"{key}_holm"] = float(p)
-        return found
-
-    def sheets(self) -> dict[str, Sheet]:
-        """Methods by properties, and the kinds of losses."""
-        methods = self.summary["methods"]
-        rows = []
-        for name, own in methods.items():
-            cells = [own["properties"].get(p) for p in self.names]
-            texts = ["–" if c is None else f"{c['mean']:.2f}{marks(c)}" for c in cells]
-            rows.append([name, own["kind"], *texts])
-        title = "Normalised R-precision of properties, mean over folds and seeds"
-        found = {"methods": Sheet(title, ["method", "kind", *self.names], rows, len(self.names),
-                                  [*WHAT_IT_SAYS, "a method is marked † when all its runs are"])}
-        kinds = self.summary["kinds"]
-        if kinds:
-            header = ["property", "ranking", "classification", "p (losses × seeds)", "Holm", "p (losses)", "Holm"]
-            keys = ("p", "p_holm", "p_losses", "p_losses_holm")
-            lines = [[name, f"{own['ranking']:.2f}", f"{own['classification']:.2f}", *(f"{own[k]:.3f}" for k in keys)]
-                     for name, own in kinds.items()]  # fmt: skip
-            notes = ["p is that of the Mann-Whitney test; over losses × seeds as published, which takes seeds of one "
-                     "loss for independent losses; over losses it asks whether other losses would differ too",
-                     f"Holm's correction is over the {len(kinds)} properties"]  # fmt: skip
-            found["kinds"] = Sheet("Ranking against classification losses", header, lines, 6, notes)
-        return found
-
-    def tables(self) -> dict[str, Table]:
-        """One row per method, property and seed."""
-        rows = [[name, own["kind"], p, int(seed), value] for name, own in self.summary["methods"].items()
-                for p, told in own["properties"].items() for seed, value in told["seeds"].items()]  # fmt: skip
-        return {"all": (["method", "kind", "property", "seed", "nr_precision"], rows)}
-
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """Methods by properties as a figure."""
-        from nearkin.analysis import properties_figures as figures
-
-        return {"properties.png": lambda path: figures.matrix(self.summary["methods"], self.names).savefig(path)}

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from nearkin.analysis.figures import canvas
 from nearkin.analysis.nr_precision import BAR
+from nearkin.comparison.figures import label
 
 
 def bars(properties: dict[str, dict[str, Any]]) -> Figure:
@@ -15,12 +16,13 @@ def bars(properties: dict[str, dict[str, Any]]) -> Figure:
     order = sorted(properties, key=lambda name: properties[name]["nr_precision"])
     figure, axes = canvas(1.6 + 0.42 * len(order))
     values = [properties[name]["nr_precision"] for name in order]
-    axes.barh(order, values, color=["#1f77a4" if value >= BAR else "#b8c4cc" for value in values])
+    axes.barh(range(len(order)), values, color=["#1f77a4" if value >= BAR else "#b8c4cc" for value in values])
     shown = [(properties[name]["by_class"], i) for i, name in enumerate(order)]
     known = [(value, i) for value, i in shown if value is not None]
     if known:
         axes.plot(*zip(*known, strict=True), "|", color="#d1495b", markersize=14, markeredgewidth=2.5,
                   label="shuffled within classes")  # fmt: skip
+    axes.set_yticks(range(len(order)), [label(name) for name in order])
     axes.axvline(BAR, color="#333333", linewidth=1, linestyle="--", label=f"{BAR}")
     axes.set_xscale("symlog", linthresh=BAR)
     axes.set_xlabel("normalised R-precision")
@@ -39,7 +41,7 @@ def matrix(methods: dict[str, dict[str, Any]], names: list[str]) -> Figure:
         if np.isfinite(value):
             axes.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=11,
                       color="white" if abs(value) > 0.4 * limit else "black")  # fmt: skip
-    axes.set_xticks(range(len(names)), names, rotation=40, ha="right")
-    axes.set_yticks(range(len(methods)), list(methods))
+    axes.set_xticks(range(len(names)), [label(name) for name in names], rotation=40, ha="right")
+    axes.set_yticks(range(len(methods)), [label(name) for name in methods])
     axes.set_title(f"Normalised R-precision (chance: 0; beyond {BAR}: not chance)", fontsize=15)
     return figure

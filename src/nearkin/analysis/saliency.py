@@ -41,7 +41,8 @@ class Saliency(Analysis):
     A cell of the tables is the mean over pairs of runs of the two methods, image by image, then over images; the
     diagonal is that of two seeds of one method, the yardstick that the published tables lack. Everywhere the two runs
     of a pair have two seeds: runs of one seed begin with the same weights, which makes their maps alike whatever the
-    loss. Intervals are over images: they say what other images would give for these very models.
+    loss. Intervals are over images, those of one class as one unit: what images of other classes would give, these
+    models only.
 
     Source: Kobs et al. 2021 (tables 1 to 5). Shapes: M runs, N images, H x W pixels.
 
@@ -49,6 +50,7 @@ class Saliency(Analysis):
         groups: the methods with their runs, ranking losses first.
         data: the name of the data set.
         image_rows: (N,) rows of the images in the data set.
+        classes: (N,) their classes.
         r: (N, M, M) correlations, NaN where a map is constant.
         jsd: (N, M, M) divergences in nats, NaN where a map is constant.
         maps: (M, SHOWN, H, W) maps of the images of the panel.
@@ -62,6 +64,7 @@ class Saliency(Analysis):
     groups: list[Group]
     data: str
     image_rows: np.ndarray                                          # (N,)
+    classes: np.ndarray                                             # (N,)
     r: np.ndarray                                                   # (N, M, M)
     jsd: np.ndarray                                                 # (N, M, M)
     maps: np.ndarray                                                # (M, SHOWN, H, W)
@@ -70,7 +73,7 @@ class Saliency(Analysis):
 
     @classmethod
     def between(cls, gathered: Gathered, *, images: int | None = 200, seed: int = 0) -> "Saliency":
-        """The maps of all tested runs, of the first fold where there are several.
+        """The maps of all tested runs; of several folds those of the first that all methods have.
 
         Parameters:
             gathered: the runs.
@@ -82,7 +85,8 @@ class Saliency(Analysis):
         check_alike(members)
         known: dict[str, Data] = {}
         own, labels = test_images(members[0].run, known)
-        rows = own[stratified(labels, images, seed)]
+        chosen = stratified(labels, images, seed)
+        rows = own[chosen]
         maps = []
         for i, member in enumerate(members, start=1):
             title = f"Saliency of run {i} of {len(members)}"
@@ -96,7 +100,7 @@ class Saliency(Analysis):
         pixels = None
         with suppress(NearkinError):                                # all maps were stored, the images are gone
             pixels = loaded(members[0].run, known=known).pixels.test(rows[shown]).permute(0, 2, 3, 1).numpy()
-        return cls(groups, members[0].settings["data.name"], rows, np.array(r), np.array(jsd),
+        return cls(groups, members[0].settings["data.name"], rows, labels[chosen], np.array(r), np.array(jsd),
                    np.stack([own[shown] for own in maps]), pixels, {"images": images, "seed": seed})  # fmt: skip
 
     # -- who is whose ---------------------------------------------------------------------------------------
@@ -131,12 +135,12 @@ class Saliency(Analysis):
     @cached_property
     def correlation(self) -> dict[tuple[int, int], Aggregate]:
         """Of methods i <= j, where there is a pair of runs."""
-        return {(i, j): fisher(self._values(self.r, pairs)) for (i, j), pairs in self._cells().items()}
+        return {(i, j): fisher(self._values(self.r, pairs), self.classes) for (i, j), pairs in self._cells().items()}
 
     @cached_property
     def divergence(self) -> dict[tuple[int, int], Aggregate]:
         """Of methods i <= j, where there is a pair of runs."""
-        return {(i, j): plain(self._values(self.jsd, pairs)) for (i, j), pairs in self._cells().items()}
+        return {(i, j): plain(self._values(self.jsd, pairs), self.classes) for (i, j), pairs in self._cells().items()}
 
     def _cells(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
         count = range(len(self.groups))
@@ -160,7 +164,8 @@ class Saliency(Analysis):
                 name = GROUPS[2] if kinds == {"classification"} else GROUPS[1]
             if name != GROUPS[4] or len(kinds) == 2:                # not two untrained ones
                 found[name] += pairs
-        return {name: (fisher(self._values(self.r, pairs)), plain(self._values(self.jsd, pairs)), len(pairs))
+        return {name: (fisher(self._values(self.r, pairs), self.classes),
+                       plain(self._values(self.jsd, pairs), self.classes), len(pairs))
                 for name, pairs in found.items() if pairs}  # fmt: skip
 
     @cached_property
@@ -171,7 +176,7 @@ class Saliency(Analysis):
             own = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
             if i != j and own:
                 between = image_means(to_z(self._values(self.r, pairs)))                    # (N,)
-                found[i, j] = plain(np.mean(own, 0) - between)
+                found[i, j] = plain(np.mean(own, 0) - between, self.classes)
         return found
 
     # -- what is told ---------------------------------------------------------------------------------------
@@ -232,7 +237,7 @@ class Saliency(Analysis):
         runs = [member.run.hash for group in self.groups for member in group.members]
         found: dict[str, Callable[[Path], Any]] = {
             "saliency-values.npz": lambda path: np.savez(
-                path, rows=self.image_rows, runs=np.array(runs), r=self.r.astype(np.float32),
+                path, rows=self.image_rows, classes=self.classes, runs=np.array(runs), r=self.r.astype(np.float32),
                 jsd=self.jsd.astype(np.float32),
             ),
             "saliency_panel.png": lambda path: figures.panel(self).savefig(path),

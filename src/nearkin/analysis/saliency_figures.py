@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from nearkin.comparison.figures import label
+
 if TYPE_CHECKING:
     from nearkin.analysis.saliency import Saliency
 
@@ -29,13 +31,13 @@ def panel(found: "Saliency") -> Figure:
             ax.imshow(found.maps[place, row].astype(np.float32), cmap="magma", vmin=0, vmax=1)
     titles = [*(["image"] if found.pixels is not None else []), *(group.name for group in groups)]
     for ax, title in zip(axes[0], titles, strict=True):
-        ax.set_title(fill(title.replace("_", " "), 16), fontsize=10)
+        ax.set_title(label(fill(title.replace("_", " "), 16)), fontsize=10)
     return figure
 
 
 def agreement(found: "Saliency") -> Figure:
     """Correlation and divergence of methods against methods; the diagonal is that of two seeds."""
-    names = [group.name.replace("_", " ") for group in found.groups]
+    names = [label(group.name.replace("_", " ")) for group in found.groups]
     size = max(4.5, 0.75 * len(names) + 2)
     figure = Figure(figsize=(2 * size, size), dpi=100, layout="constrained")
     parts = (("Pearson correlation, %", found.correlation, "viridis"),

@@ -1,8 +1,8 @@
-"""The methods of a study as saliency maps and activations compare them: those of one fold, ranking losses first."""
+"""The methods of a study as saliency maps compare them: those of one fold, ranking losses first."""
 
 from dataclasses import dataclass
 
-from nearkin.analysis.over_runs import methods_of
+from nearkin.analysis.over_runs import methods_of, one_fold
 from nearkin.comparison.gather import Gathered, Member
 
 KINDS = ("ranking", "classification", "unknown", "untrained")
@@ -18,10 +18,7 @@ class Group:
 
 
 def groups_of(gathered: Gathered) -> list[Group]:
-    """The methods of tested runs, ranking losses first, untrained networks last; of several folds the first."""
-    groups = []
-    for method in methods_of(gathered):
-        fold = min((m.fold for m in method.members if m.fold is not None), default=None)
-        members = sorted((m for m in method.members if m.fold == fold), key=lambda m: m.seed)
-        groups.append(Group(method.name, method.kind, members))
+    """The methods of tested runs, ranking losses first, untrained networks last; of several folds one."""
+    groups = [Group(method.name, method.kind, sorted(method.members, key=lambda member: member.seed))
+              for method in one_fold(methods_of(gathered))]  # fmt: skip
     return sorted(groups, key=lambda group: KINDS.index(group.kind))

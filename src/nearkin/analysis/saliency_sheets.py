@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nearkin.analysis import kobs
 from nearkin.analysis.agreement import Aggregate
+from nearkin.analysis.over_runs import OVER_CLASSES, few_seeds
 from nearkin.comparison.pages import Sheet
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def sheets(found: "Saliency") -> dict[str, Sheet]:
         rows = [[name, str(pairs), percent(r), span(r), percent(d), span(d)]
                 for name, (r, d, pairs) in found.by_group.items()]  # fmt: skip
         header = ["between", "pairs of runs", "correlation %", "95 % interval", "divergence x 100", "95 % interval "]
-        made["groups"] = Sheet(f"{head}, by kind of loss", header, rows, 5, [
-            "Intervals are over images: what other images would give for these very models; not what other seeds would"
-        ])  # fmt: skip
+        made["groups"] = Sheet(f"{head}, by kind of loss", header, rows, 5, [OVER_CLASSES])
     made |= {"published": _published(found)} if len(found.groups) > 1 else {}
     return made
 
@@ -95,7 +94,9 @@ def _published(found: "Saliency") -> Sheet:
         f"published: Kobs et al. 2021, {ids}, {divergence.backbone} of {divergence.dim} dimensions; whole numbers, cut "
         "off, not rounded; * the two halves of the printed table differ there",
         "z below seeds: by how much z of the pair is lower than z of two seeds of the same methods; above 0, losses "
-        "differ more than seeds do (95 % interval over images)",
+        "differ more than seeds do",
+        OVER_CLASSES,
+        *few_seeds(len(group.members) for group in found.groups if group.kind != "untrained"),
     ]
     if found.data not in kobs.DIVERGENCE:
         notes.append(f"no published table is on {found.data}: that of another data set stands beside it")

@@ -12,7 +12,7 @@ import torch
 from nearkin.analysis.alike import Alike, compared, jackknife
 from nearkin.analysis.base import Analysis, Table
 from nearkin.analysis.embedded import stratified
-from nearkin.analysis.over_runs import methods_of
+from nearkin.analysis.over_runs import methods_of, one_fold
 from nearkin.analysis.stages import kept_features
 from nearkin.analysis.tested import embeddings_and_columns, rows_of, tested
 from nearkin.comparison.gather import Gathered, Member
@@ -27,13 +27,8 @@ IMAGES = 1000
 MOST = 3000                         # images: every run has a matrix of images × images
 K = 10
 EMBEDDING = "embedding"
+Cells = dict[tuple[str, str], list[tuple[int, int]]]        # two methods -> pairs of runs
 MEASURES = {"cka": "linear CKA", "overlap": f"overlap@{K}"}
-NOTES = (
-    "seeds: mean over pairs of runs of one method with two seeds; losses: mean over pairs of runs of two trained "
-    "methods, with two seeds as well, so that the kinds of pairs differ in the method alone",
-    "the interval of the difference is over test images, by leaving out groups of classes: what other images would "
-    "give with these models; over losses: t interval of each method's own difference (they share runs: it is rough)",
-)
 
 
 @ANALYSES.register("similarity")
@@ -42,11 +37,11 @@ class Similarity(Analysis):
     """Linear CKA and neighbour overlap of runs with each other, at the embedding and at each stage of the network.
 
     A stage is represented by its output averaged over the map, for test images of all classes alike; the embedding by
-    the stored unit vectors. The measures, and what their interval means: `nearkin.analysis.alike`. Folds were tested on
-    different images; the first is looked at.
+    the stored unit vectors. The measures, and what their interval means: `nearkin.analysis.alike`. Of several folds
+    one is looked at, the first that all methods have.
 
     Parameters:
-        runs: name, method, kind and seed of each of the R runs.
+        runs: name, method, kind and seed of each of the R runs; the seed of a file is None: nothing is known of it.
         alike: level (a stage, embedding) -> all pairs of runs.
         images: how many were looked at.
         notes: what a reader must know.
@@ -65,7 +60,7 @@ class Similarity(Analysis):
     @classmethod
     def between(cls, gathered: Gathered, *, images: int | None = IMAGES, seed: int = 0) -> "Similarity":
         """Of the tested runs of a study, or runs by name; features of the stages are kept with each run."""
-        members = _first_fold(gathered)
+        members = _of_one_fold(gathered)
         places, labels = _common_images(members, images, seed)
         levels: dict[str, list[np.ndarray]] = {}
         notes: list[str] = []
@@ -92,9 +87,12 @@ class Similarity(Analysis):
             raise NearkinError(f"{first} has {n} embeddings and {other} {m}: the same images are compared")
         if len(found) < 2:
             raise NearkinError(f"similarity compares embeddings: {len(found)} file is not enough")
-        labels = next((own for _, own, _ in found.values() if own is not None), np.arange(next(iter(sizes.values()))))
-        runs = [{"name": Path(path).stem, "method": Path(path).stem, "kind": "unknown", "seed": 0} for path in found]
-        return similarity(runs, {EMBEDDING: [unit(z).numpy() for z, _, _ in found.values()]}, labels)
+        labels = next((own for _, own, _ in found.values() if own is not None), None)
+        notes = [] if labels is not None else ["the files have no labels: every image counts as a class of its own"]
+        if labels is None:
+            labels = np.arange(next(iter(sizes.values())))
+        runs = [{"name": name, "method": name, "kind": "unknown", "seed": None} for name in short_names(list(found))]
+        return similarity(runs, {EMBEDDING: [unit(z).numpy() for z, _, _ in found.values()]}, labels, notes=notes)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -105,75 +103,69 @@ class Similarity(Analysis):
     def _told(self, level: str, measure: str) -> dict[str, Any]:
         alike = self.alike[level]
         matrix, left = getattr(alike, measure), getattr(alike, f"{measure}_left")
-        within, between = self._pairs(True), self._pairs(False)
-        means = [float(np.mean([matrix[p] for p in pairs])) if pairs else None for pairs in (within, between)]
+        within, between = self._cells
         told: dict[str, Any] = {
-            "seeds": _plain(means[0]), "losses": _plain(means[1]), "pairs": [len(within), len(between)],
-            "difference": None, "low": None, "high": None, "over_losses": None,
-            "matrix": [[_plain(v) for v in row] for row in matrix.tolist()],
+            "seeds": _mean(matrix, within), "losses": _mean(matrix, between),
+            "pairs": [sum(map(len, cells.values())) for cells in (within, between)], "difference": None, "low": None,
+            "high": None, "over_losses": None, "matrix": [[defined(v) for v in row] for row in matrix.tolist()],
         }  # fmt: skip
         if told["seeds"] is not None and told["losses"] is not None:
             told["difference"] = told["seeds"] - told["losses"]
-            without = np.array([np.mean([g[p] for p in within]) - np.mean([g[p] for p in between]) for g in left])
-            told["low"], told["high"] = jackknife(told["difference"], without)
-            own = self._own_differences(matrix, within, between)
-            if len(own) > 1:
-                over = mean_interval(own)
+            without = np.array([[_mean(group, cells) for group in left] for cells in (within, between)], dtype=float)
+            told["low"], told["high"] = jackknife(told["difference"], without[0] - without[1])
+            each = self._own_differences(matrix)
+            if len(each) > 2:
+                over = mean_interval(each)
                 told["over_losses"] = {"mean": over.mean, "low": over.low, "high": over.high, "losses": over.n}
         return told
 
-    def _pairs(self, same: bool) -> list[tuple[int, int]]:
-        """Pairs of trained runs with two seeds: of one method, or of two."""
-        runs = self.runs
-        return [(i, j) for i in range(len(runs)) for j in range(i)
-                if "untrained" not in (runs[i]["kind"], runs[j]["kind"]) and runs[i]["seed"] != runs[j]["seed"]
-                and (runs[i]["method"] == runs[j]["method"]) == same]  # fmt: skip
+    @property
+    def of_runs(self) -> bool:
+        """Is it of runs, whose seeds are known, and not of files?"""
+        return self.runs[0]["seed"] is not None
 
-    def _own_differences(self, matrix: np.ndarray, within: list[tuple[int, int]], between: list[tuple[int, int]]
-                         ) -> list[float]:  # fmt: skip
+    def two_seeds(self, i: int, j: int) -> bool:
+        """Have two runs two seeds? Files have two origins."""
+        return i != j and (not self.of_runs or self.runs[i]["seed"] != self.runs[j]["seed"])
+
+    @cached_property
+    def _cells(self) -> tuple[Cells, Cells]:
+        """Pairs of trained runs with two seeds, by method: of one method, and of two. Once some methods have two seeds
+        the others do not count, so that both kinds of pairs are of the same methods."""
+        within: Cells = {}
+        between: Cells = {}
+        for i, first in enumerate(self.runs):
+            for j, second in enumerate(self.runs[:i]):
+                if "untrained" not in (first["kind"], second["kind"]) and self.two_seeds(i, j):
+                    methods = (second["method"], first["method"])
+                    cells = within if methods[0] == methods[1] else between
+                    cells.setdefault(methods, []).append((i, j))
+        seeded = {method for method, _ in within}
+        if seeded:
+            between = {methods: pairs for methods, pairs in between.items() if seeded.issuperset(methods)}
+        return within, between
+
+    def _own_differences(self, matrix: np.ndarray) -> list[float]:
         """Of each method: its pairs of seeds minus its pairs with other methods."""
-        found = []
-        for method in dict.fromkeys(run["method"] for run in self.runs):
-            own, other = ([matrix[p] for p in pairs if method in (self.runs[p[0]]["method"], self.runs[p[1]]["method"])]
-                          for pairs in (within, between))  # fmt: skip
-            if own and other:
-                found.append(float(np.mean(own) - np.mean(other)))
-        return found
+        within, between = self._cells
+        differences = []
+        for method, _ in within:
+            own = _mean(matrix, {(method, method): within[method, method]})
+            other = _mean(matrix, {methods: pairs for methods, pairs in between.items() if method in methods})
+            if own is not None and other is not None:
+                differences.append(own - other)
+        return differences
 
     def sheets(self) -> dict[str, Sheet]:
-        """Levels; and the methods at the embedding."""
-        header = ["level", "measure", "seeds", "losses", "difference", "95 % interval", "over losses"]
-        rows = []
-        for level, measures in self.summary["levels"].items():
-            for measure, words in MEASURES.items():
-                own = measures[measure]
-                over = own["over_losses"]
-                rows.append([level, words, _number(own["seeds"]), _number(own["losses"]), _number(own["difference"]),
-                             _span(own["low"], own["high"]), "–" if over is None else _span(over["low"], over["high"])])
-        notes = [f"{self.images:,} test images", *NOTES, *self.notes]
-        found = {"levels": Sheet("Two seeds of one method against two methods", header, rows, 5, notes)}
-        for measure, words in MEASURES.items():
-            found[measure] = self._by_method(measure, f"{words} at the embedding, mean over pairs of runs")
-        return found
+        """Levels, and the methods at the embedding; of files every two of them."""
+        from nearkin.analysis import similarity_sheets as sheets
 
-    def _by_method(self, measure: str, title: str) -> Sheet:
-        matrix = getattr(self.alike[EMBEDDING], measure)
-        names = list(dict.fromkeys(run["method"] for run in self.runs))
-        rows = []
-        for a in names:
-            cells = []
-            for b in names:
-                pairs = [matrix[i, j] for i, x in enumerate(self.runs) for j, y in enumerate(self.runs)
-                         if x["seed"] != y["seed"] and x["method"] == a and y["method"] == b]  # fmt: skip
-                cells.append(_number(_plain(float(np.mean(pairs))) if pairs else None))
-            rows.append([a, *cells])
-        notes = ["all pairs have two seeds; on the diagonal: of one method"]
-        return Sheet(title, ["method", *names], rows, len(names), notes)
+        return sheets.sheets(self)
 
     def tables(self) -> dict[str, Table]:
         """One row per level and pair of runs."""
         rows = [[level, self.runs[i]["name"], self.runs[j]["name"], self.runs[i]["method"] == self.runs[j]["method"],
-                 _plain(float(own.cka[i, j])), _plain(float(own.overlap[i, j]))]
+                 defined(float(own.cka[i, j])), defined(float(own.overlap[i, j]))]
                 for level, own in self.alike.items() for i in range(len(self.runs)) for j in range(i)]  # fmt: skip
         return {"pairs": (["level", "run", "against", "same_method", "cka", "overlap"], rows)}
 
@@ -198,7 +190,7 @@ def similarity(
     """Of representations in arrays.
 
     Parameters:
-        runs: name, method, kind and seed of each of R runs.
+        runs: name, method, kind and seed of each of R runs; the seed of a file is None.
         levels: level -> R arrays (N, C).
         labels: (N,) classes.
         k: neighbours.
@@ -210,13 +202,23 @@ def similarity(
     return Similarity(runs, found, len(labels), notes or [], options or {})
 
 
-def _first_fold(gathered: Gathered) -> list[tuple[tuple[str, str], Member]]:
-    """Method's name and kind, and a run of it: all runs of the first fold."""
-    members = [((method.name, method.kind), member) for method in methods_of(gathered) for member in method.members]
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
+    parts = [Path(path).with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-depth:]) for each in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)
+
+
+def _of_one_fold(gathered: Gathered) -> list[tuple[tuple[str, str], Member]]:
+    """Method's name and kind, and a run of it: all runs of one fold."""
+    methods = one_fold(methods_of(gathered))
+    members = [((method.name, method.kind), member) for method in methods for member in method.members]
     if len(members) < 2:
         raise NearkinError(f"similarity compares runs: {len(members)} is not enough")
-    fold = min((m.fold for _, m in members if m.fold is not None), default=None)
-    return [(name, m) for name, m in members if m.fold == fold]
+    return members
 
 
 def _common_images(members: list[tuple[tuple[str, str], Member]], images: int | None, seed: int
@@ -260,13 +262,12 @@ def _common_stages(members: list[tuple[tuple[str, str], Member]], notes: list[st
     return tuple(stages[frozen:])
 
 
-def _plain(value: float | None) -> float | None:
+def _mean(matrix: np.ndarray, cells: Cells) -> float | None:
+    """The mean over pairs of runs of each cell, then over cells: a method counts once, however many seeds it has."""
+    means = [np.mean([matrix[pair] for pair in pairs]) for pairs in cells.values()]
+    return defined(float(np.mean(means))) if means else None
+
+
+def defined(value: float | None) -> float | None:
+    """A number; None where it is none."""
     return None if value is None or np.isnan(value) else value
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _span(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{low:+.3f} to {high:+.3f}"

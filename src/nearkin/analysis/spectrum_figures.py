@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nearkin.analysis.base import Table
+from nearkin.comparison.figures import label
 
 MARKS = ("o", "^", "s", "D", "v", "P", "X", "*")
 
@@ -17,7 +18,8 @@ def curves(spectra: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
                                           strict=True)):  # fmt: skip
         for name, both in spectra.items():
             values = both[i][both[i] > 0]
-            axes.plot(np.arange(1, len(values) + 1), values / values.sum(), marker=".", linewidth=1.4, label=name)
+            numbers = np.arange(1, len(values) + 1)
+            axes.plot(numbers, values / values.sum(), marker=".", linewidth=1.4, label=label(name))
         axes.set_yscale("log")
         axes.set_title(title, fontsize=14)
         axes.set_xlabel("number of the singular value", fontsize=13)
@@ -39,21 +41,22 @@ def against_test(table: Table) -> Figure:
     names = list(dict.fromkeys(run["method"].split(",")[0] for run in runs))
     kinds = list(dict.fromkeys(run["regulariser"] for run in runs))
     words = {"rho": "ρ", "pi_ratio": "π intra / π inter", "pi_intra": "π intra", "pi_inter": "π inter"}
-    for axes, (key, label) in zip(figure.subplots(2, 2).flat, words.items(), strict=True):
+    for axes, (key, title) in zip(figure.subplots(2, 2).flat, words.items(), strict=True):
         for run in runs:
             if run["recall@1"] is None:
                 continue
             colour = f"C{names.index(run['method'].split(',')[0]) % 10}"
             axes.plot(run[key], 100 * run["recall@1"], MARKS[kinds.index(run["regulariser"]) % len(MARKS)],
                       color=colour, alpha=0.8, markersize=7)  # fmt: skip
-        axes.set_xlabel(label, fontsize=13)
+        axes.set_xlabel(title, fontsize=13)
         axes.set_ylabel("test Recall@1, %", fontsize=13)
         axes.spines[["top", "right"]].set_visible(False)
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=f"C{i % 10}", marker="o", linestyle="", label=name) for i, name in enumerate(names)]
+    handles = [Line2D([], [], color=f"C{i % 10}", marker="o", linestyle="", label=label(name))
+               for i, name in enumerate(names)]  # fmt: skip
     if len(kinds) > 1:
-        handles += [Line2D([], [], color="#333333", marker=MARKS[i % len(MARKS)], linestyle="", label=kind)
+        handles += [Line2D([], [], color="#333333", marker=MARKS[i % len(MARKS)], linestyle="", label=label(kind))
                     for i, kind in enumerate(kinds)]  # fmt: skip
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=10)
     return figure

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from nearkin.comparison.figures import label
+
 if TYPE_CHECKING:
     from nearkin.analysis.weights import Curve
 
@@ -27,7 +29,7 @@ def multiples(curves: Sequence["Curve"], grid: np.ndarray) -> Figure:
         for kind, own in curve.weights.items():
             ax.plot(grid, own / largest, color=COLOURS[kind], lw=1.8)
         ax.axhline(0, color="#8a8a8a", lw=0.6)
-        ax.set_title(f"{curve.name.replace('_', ' ')}  (x {largest:.2g})", fontsize=10)
+        ax.set_title(f"{label(curve.name.replace('_', ' '))}  (x {largest:.2g})", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=9)
     for ax in axes[-1]:

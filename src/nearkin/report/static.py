@@ -4,6 +4,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from nearkin.comparison.figures import label
 from nearkin.report.base import Chart
 from nearkin.report.interactive import bars_at, groups, names_of, series
 
@@ -25,8 +26,8 @@ def draw(chart: Chart) -> Figure:
     x, y = chart.x_title or chart.x, chart.y_title or chart.y
     if chart.form == "heatmap":
         x = y = ""
-    axes.set_xlabel(_plain(y if chart.sideways else x))
-    axes.set_ylabel("" if chart.sideways or chart.form == "ranks" else _plain(y))
+    axes.set_xlabel(label(y if chart.sideways else x))
+    axes.set_ylabel("" if chart.sideways or chart.form == "ranks" else label(y))
     if chart.more.get("line") is not None:
         axes.axhline(chart.more["line"], color=SOFT, lw=1, ls=":")
     if chart.by and 1 < len(groups(chart)) <= 40 and chart.form != "heatmap":
@@ -39,7 +40,7 @@ def _lines(axes: Any, chart: Chart) -> None:
         colour = COLOURS[i % len(COLOURS)]
         x = [row[chart.x] for row in rows]
         style = ("-", "--", ":")[i // len(COLOURS) % 3]
-        axes.plot(x, [r[chart.y] for r in rows], style, color=colour, marker="o", ms=3, label=_plain(group or ""))
+        axes.plot(x, [r[chart.y] for r in rows], style, color=colour, marker="o", ms=3, label=label(group or ""))
         if chart.low and chart.high:
             inside = [r for r in rows if r[chart.low] is not None and r[chart.high] is not None]
             axes.fill_between([r[chart.x] for r in inside], [r[chart.low] for r in inside],
@@ -54,14 +55,14 @@ def _bars(axes: Any, chart: Chart) -> None:
     for i, (group, rows) in enumerate(found):
         at = [place[row[chart.x]] - 0.4 + width * (i + 0.5) for row in rows]
         values = [row[chart.y] for row in rows]
-        colour, label = COLOURS[i % len(COLOURS)], _plain(group or "")
-        (axes.barh if chart.sideways else axes.bar)(at, values, width, color=colour, label=label)
+        colour, name = COLOURS[i % len(COLOURS)], label(group or "")
+        (axes.barh if chart.sideways else axes.bar)(at, values, width, color=colour, label=name)
         if chart.low and chart.high:
             for a, row in zip(at, rows, strict=True):
                 if row[chart.low] is not None and row[chart.high] is not None:
                     ends = [row[chart.low], row[chart.high]]
                     axes.plot(*((ends, [a, a]) if chart.sideways else ([a, a], ends)), color=INK, lw=1.2)
-    labels = [_plain(name) for name in names]
+    labels = [label(name) for name in names]
     if chart.sideways:
         axes.set_yticks(range(len(names)), labels)
         axes.invert_yaxis()
@@ -75,14 +76,14 @@ def _points(axes: Any, chart: Chart) -> None:
     for i, (group, rows) in enumerate(series(chart)):
         colour = COLOURS[i % len(COLOURS)]
         x, y = [row[chart.x] for row in rows], [row[chart.y] for row in rows]
-        axes.plot(x, y, "o", color=colour, label=_plain(group or ""))
+        axes.plot(x, y, "o", color=colour, label=label(group or ""))
         if chart.low and chart.high:
             for row in rows:
                 if row[chart.low] is not None and row[chart.high] is not None:
                     axes.plot([row[chart.x]] * 2, [row[chart.low], row[chart.high]], color=colour, lw=1.2)
         if chart.text and len(rows) <= 30:
             for row in rows:
-                axes.annotate(_plain(row[chart.text]), (row[chart.x], row[chart.y]), xytext=(5, 3),
+                axes.annotate(label(row[chart.text]), (row[chart.x], row[chart.y]), xytext=(5, 3),
                               textcoords="offset points", fontsize=8)  # fmt: skip
 
 
@@ -91,11 +92,11 @@ def _dots(axes: Any, chart: Chart) -> None:
     names = names_of(chart)
     for i, (group, rows) in enumerate(found):
         colour, at = COLOURS[i % len(COLOURS)], [names.index(row[chart.x]) for row in rows]
-        axes.plot([row[chart.y] for row in rows], at, "o", color=colour, label=_plain(group or ""))
+        axes.plot([row[chart.y] for row in rows], at, "o", color=colour, label=label(group or ""))
         for y, row in zip(at, rows, strict=True):
             if chart.low and chart.high and row[chart.low] is not None and row[chart.high] is not None:
                 axes.plot([row[chart.low], row[chart.high]], [y, y], color=colour, lw=1.5)
-    axes.set_yticks(range(len(names)), [_plain(name) for name in names])
+    axes.set_yticks(range(len(names)), [label(name) for name in names])
     axes.invert_yaxis()
 
 
@@ -119,8 +120,8 @@ def _heatmap(axes: Any, chart: Chart) -> None:
                     fontsize=9,
                     color="white" if abs(value) > 0.7 else INK,
                 )
-    axes.set_xticks(range(len(xs)), [_plain(x) for x in xs], rotation=30, ha="right")
-    axes.set_yticks(range(len(ys)), [_plain(y) for y in ys])
+    axes.set_xticks(range(len(xs)), [label(x) for x in xs], rotation=30, ha="right")
+    axes.set_yticks(range(len(ys)), [label(y) for y in ys])
 
 
 def _ranks(axes: Any, chart: Chart) -> None:
@@ -135,13 +136,8 @@ def _ranks(axes: Any, chart: Chart) -> None:
         axes.plot([1, 1 + min(difference, k - 1)], [-1, -1], color=INK, lw=1.5, marker="|")
         axes.text(1, -1.15, f"critical difference {difference:.2f}", va="bottom")
     axes.set_ylim(k - 0.4, -1.9)
-    axes.set_yticks(range(k), [_plain(name) for name in names])
+    axes.set_yticks(range(k), [label(name) for name in names])
     axes.grid(axis="x", color="#e5e5e5")
-
-
-def _plain(text: Any) -> str:
-    """matplotlib reads $ as mathematics."""
-    return str(text).replace("$", r"\$")
 
 
 DRAWN = {"lines": _lines, "bars": _bars, "points": _points, "dots": _dots, "heatmap": _heatmap, "ranks": _ranks}

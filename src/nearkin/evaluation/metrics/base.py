@@ -105,13 +105,17 @@ def clusters(name: str, *, bounds: tuple[float | None, float | None] = (0.0, 1.0
     return _register(name, kind="clusters", takes_k=False, better="high", bounds=bounds)
 
 
-def space(name: str, *, better: Literal["high", "low"] | None = None) -> Callable[[Any], Any]:
+def space(
+    name: str, *, better: Literal["high", "low"] | None = None,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> Callable[[Any], Any]:  # fmt: skip
     """Register a function f(z, labels) -> number; z (N, D) are the raw embeddings, labels (N,) their classes.
 
     Keyword-only arguments of the function are settings: `evaluate(settings={"rho.drop": 0})` sets `drop` of rho.
-    `better`: which side is better, where one is; a metric without it cannot choose an epoch (train.select).
+    `better`: which side is better, where one is; a metric without it cannot choose an epoch (train.select). `bounds` is
+    its range.
     """
-    return _register(name, kind="space", takes_k=False, better=better)
+    return _register(name, kind="space", takes_k=False, better=better, bounds=bounds)
 
 
 def _register(

@@ -10,7 +10,7 @@ from nearkin.evaluation.tiles import TILE, Tiles
 from nearkin.numerics import unit
 
 
-@space("rho", better="low")
+@space("rho", better="low", bounds=(0.0, None))
 def rho(z: Tensor, labels: np.ndarray | None = None, *, drop: int = 1, direction: str = "uniform") -> float:
     """Spectral decay ρ: how unequal the singular values are; low: a flat spectrum (Roth et al. 2020).
 
@@ -73,8 +73,9 @@ def class_spectra(z: Tensor, labels: np.ndarray, *, keep: int = 35) -> np.ndarra
         labels: (N,), the class of each item.
         keep: how many of the largest singular values are kept.
     """
-    order = np.argsort(labels, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(np.asarray(labels)[order])) + 1)
+    number = np.unique(labels, return_inverse=True)[1].reshape(-1)  # labels may be words
+    order = np.argsort(number, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
     total = np.zeros(keep)
     for rows in groups:
         sigma = singular_values(z[torch.from_numpy(rows)])[:keep]
@@ -82,7 +83,7 @@ def class_spectra(z: Tensor, labels: np.ndarray, *, keep: int = 35) -> np.ndarra
     return total / len(groups)                                      # (keep,)
 
 
-@space("pi_intra")
+@space("pi_intra", bounds=(0.0, 2.0))
 def pi_intra(z: Tensor, labels: np.ndarray) -> float:
     """Mean cosine distance within a class, averaged over the classes (Roth et al. 2020).
 
@@ -105,7 +106,7 @@ def pi_intra(z: Tensor, labels: np.ndarray) -> float:
     return float((1 - similarity).mean())
 
 
-@space("pi_inter")
+@space("pi_inter", bounds=(0.0, 2.0))
 def pi_inter(z: Tensor, labels: np.ndarray) -> float:
     """Mean cosine distance between the normalised class means (Roth et al. 2020).
 
@@ -127,7 +128,7 @@ def pi_inter(z: Tensor, labels: np.ndarray) -> float:
     return float(1 - ((mean.sum(0) ** 2).sum() - (mean**2).sum()) / (c * (c - 1)))
 
 
-@space("pi_ratio")
+@space("pi_ratio", bounds=(0.0, None))
 def pi_ratio(z: Tensor, labels: np.ndarray) -> float:
     """pi_intra / pi_inter; low: compact classes that are far apart (Roth et al. 2020).
 
@@ -144,7 +145,7 @@ def pi_ratio(z: Tensor, labels: np.ndarray) -> float:
     return pi_intra(z, labels) / max(pi_inter(z, labels), 1e-8)
 
 
-@space("uniformity", better="low")
+@space("uniformity", better="low", bounds=(-8.0, 0.0))
 def uniformity(z: Tensor, labels: np.ndarray | None = None) -> float:
     """Uniformity: log of the mean Gaussian kernel of all pairs; low: an even spread (Wang & Isola 2020).
 
