@@ -47,6 +47,11 @@ class ByClass:
     queries: NDArray[np.int64]  # (C,) for which the metric is defined; all above 0
 
 
+def not_by_class(key: "Key") -> ByClass | None:
+    """What a run has class by class, where that is not known."""
+    return None
+
+
 @dataclass(frozen=True)
 class Nothing:
     """Rows that have nothing in common: why, in words."""
@@ -92,7 +97,7 @@ class Row:
     name: str
     members: Mapping[Key, float]
     queries: int | None = None
-    by_class: Callable[[Key], ByClass | None] = lambda key: None
+    by_class: Callable[[Key], ByClass | None] = not_by_class
 
     @classmethod
     def of_seeds(cls, name: str, values: Mapping[int, float], **more: Any) -> "Row":
