@@ -39,7 +39,8 @@ def write_run(folder, z, labels, *, roles=None, rows=None, root=None, paths=None
     listed = {"row": rows, "path": paths, "class": labels.tolist(), "role": roles.tolist()}
     pq.write_table(pa.table(listed), run.path / "test.parquet")
     if precision is not None:
-        pq.write_table(pa.table({"map_at_r": np.asarray(precision, float)}), run.path / "per_query.parquet")
+        columns = {"label": labels[roles != "gallery"].tolist(), "map_at_r": np.asarray(precision, float)}
+        pq.write_table(pa.table(columns), run.path / "per_query.parquet")
     (run.path / "result.json").write_text(json.dumps({"test_n": n}))
     return run
 

@@ -13,8 +13,8 @@ from nearkin.errors import NearkinError
 from nearkin.report.base import Chart, Column, Grid, Section, Table, Words, slug
 from nearkin.report.build import build
 from nearkin.report.export import export
-from nearkin.report.material import Scrubber
 from nearkin.report.page import Page, embedded, render
+from nearkin.report.scrub import Scrubber
 
 HOSTILE = '</script><script>alert("x")</script>&\u2028\u2029'
 

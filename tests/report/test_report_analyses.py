@@ -98,3 +98,27 @@ def test_the_stored_tables_are_those_of_the_analysis(store, tmp_path):
     Told("x").save(tmp_path)
     (sheet,) = json.loads((tmp_path / "told-sheets.json").read_text())
     assert Sheet(**sheet) == Told("x").sheets()["one"]
+
+
+@dataclass
+class Named(Analysis):
+    """Classes whose names look like numbers."""
+
+    @property
+    def summary(self):
+        return {}
+
+    def sheets(self):
+        classes = Sheet("", ["class", "images", "share", "nearest"],
+                        [["007", "1234567", "+0.5", "1_2"], ["1_2", "8", "-1.25", "007"]], 3)  # fmt: skip
+        return {"one": classes}
+
+
+def test_text_stays_text_and_numbers_stay_numbers(store):
+    """Only what a table declares as numbers is read as numbers, and only where the whole column is."""
+    ANALYSES.register("named")(Named)
+    Named().save(store / "studies" / "toy" / "analysis")
+    (grid,) = by_id(sections(gather(["toy"], store)))["analysis-named"].parts
+    assert grid.table.rows == [["007", 1234567, 0.5, "1_2"], ["1_2", 8, -1.25, "007"]]
+    html = str(grid.html())
+    assert [cell in html for cell in (">007<", ">1_2<", ">1234567<", ">+0.50<", ">-1.25<")] == [True] * 5

@@ -51,11 +51,11 @@ def compare_command(
     from nearkin.evaluation.metrics.base import metric_of
 
     gathered = gather(names or [], runs)
-    measure_missing(gathered, metric)
     if within is not None and metric_of(canonical_metric(metric)).is_share:
         within /= 100
     if evaluation not in gathered.evaluations and evaluation != "separated":
         raise NearkinError(f"--evaluation {evaluation}: {gathered.name} has {', '.join(gathered.evaluations)}")
+    measure_missing(gathered, metric, evaluation)
     found = compare(gathered, by=keys_of(by), metric=metric, reading=reading, evaluation=evaluation, within=within)
     sheets: dict[str, pages.Sheet] = {}
     for comparison in found:

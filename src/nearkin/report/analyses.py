@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.pages import Sheet, sentence
 from nearkin.registry import ANALYSES
-from nearkin.report.base import Column, Grid, Part, Section, Table, rounded, slug
+from nearkin.report.base import Column, Grid, Part, Section, Table, slug
 
 LARGEST = 300_000                   # bytes of a figure that a page takes in as it is; larger ones lose a little quality
 LONG = 12                           # rows of a table that waits behind its title
@@ -88,29 +90,40 @@ def _grid(id: str, name: str, sheet: Sheet) -> Grid:
     header: list[str] = []
     for word in sheet.header:                                       # two columns may be called the same
         header.append(word if word not in header else f"{word} ({header.count(word) + 1})")
-    rows = [[_value(cell) for cell in row] for row in sheet.rows]
-    columns = [rounded(word, _decimals([row[i] for row in sheet.rows])) if all(_is_number(row[i]) for row in rows)
-               else Column(word) for i, word in enumerate(header)]  # fmt: skip
+    texts = len(header) - max(sheet.numbers, 0)
+    columns, values = [], []
+    for i, word in enumerate(header):
+        cells = [row[i] for row in sheet.rows]
+        numbers = i >= texts and all(cell == "–" or NUMBER.fullmatch(cell) for cell in cells)
+        columns.append(_numeric(word, cells) if numbers else Column(word))
+        values.append([_number(cell) for cell in cells] if numbers else cells)
     notes = [sentence(note) for note in sheet.notes]
-    return Grid(id, sheet.title or name, Table(id, header, rows), columns, notes=notes, folded=len(rows) > LONG)
+    table = Table(id, header, [list(row) for row in zip(*values, strict=True)])
+    return Grid(id, sheet.title or name, table, columns, notes=notes, folded=len(table.rows) > LONG)
 
 
-def _decimals(cells: list[str]) -> int:
-    return max((len(cell.partition(".")[2]) for cell in cells if cell != "–"), default=0)
+# a number as tables print it. Only columns that a sheet declares as numbers are read, and as a whole, so that they
+# sort: a class that is called 007 or 1_2 stays what it is.
+NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d+)?")
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, int | float)
-
-
-def _value(cell: str) -> Any:
-    """A number where the text is one, None for a dash, so that columns sort."""
+def _number(cell: str) -> int | float | None:
     if cell == "–":
         return None
-    try:
-        return float(cell) if "." in cell else int(cell)
-    except ValueError:
-        return cell
+    return float(cell) if "." in cell else int(cell)
+
+
+def _numeric(name: str, cells: Sequence[str]) -> Column:
+    """A column that shows numbers with as many decimals as were stored; whole ones without, signs where there were
+    some."""
+    digits = max((len(cell.partition(".")[2]) for cell in cells if cell != "–"), default=0)
+    sign = "+" if any(cell.startswith("+") for cell in cells) else ""
+
+    def text(row: Mapping[str, Any]) -> str:
+        value = row[name]
+        return "–" if value is None else f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.{digits}f}"
+
+    return Column(name, text=text)
 
 
 def _numbers(gathered: Gathered, analysis: type[Analysis]) -> list[list[Any]]:

@@ -11,18 +11,21 @@ from nearkin.report import (
     analyses,
     curves,
     failures,
+    first,
     leaderboard,
     literature,
     overview,
     ranks,
+    readings,
     reproduce,
     single,
     sizes,
     spectra,
 )
 from nearkin.report.base import Section, Words
-from nearkin.report.material import Board, Material, Record, Scrubber, check_stored, keep, material
+from nearkin.report.material import Board, Material, check_stored, material
 from nearkin.report.page import Page
+from nearkin.report.scrub import Scrubber
 
 
 def build(
@@ -48,7 +51,6 @@ def build(
         from nearkin.published.tables import table
 
         table(published)  # an unknown one is said before work is done
-    keep(gathered)
     if len(gathered.members) == 1 and not gathered.axes:
         return _single(gathered, gathered.members[0], metric, map, command)
     found = material(gathered, metric=metric, by=by, published=published, command=command)
@@ -60,7 +62,7 @@ def build(
         ("curves", lambda: curves.section(found)),
         ("settings", lambda: sizes.section(found)),
         ("correlations", lambda: spectra.section(found)),
-        ("readings", lambda: curves.readings_section(found)),
+        ("readings", lambda: readings.section(found)),
         ("pictures", lambda: _pictures(found, map)),
         ("gaps", lambda: failures.section(found, scrub)),
         ("literature", lambda: literature.section(found)),
@@ -68,7 +70,7 @@ def build(
         ("how to reproduce", lambda: reproduce.section(found, scrub)),
     ]
     sections = _done(steps, scrub)
-    title, lead, facts = overview.first_screen(found)
+    title, lead, facts = first.first_screen(found)
     return Page(scrub(title), lead, facts, sections)
 
 
@@ -80,23 +82,23 @@ def _single(gathered: Gathered, member: Member, metric: str, with_map: bool, com
         from nearkin.runs.listing import state
 
         raise NearkinError(f"run {member.run.hash} is not tested ({state(member.run)}); nothing to report")
-    record, scrub = Record(member), Scrubber.of(gathered)
-    check_stored(gathered, metric, {member.run.hash: record})
+    scrub = Scrubber.of(gathered)
+    check_stored(gathered, metric)
     twins = single.twins_of(member, gathered.store)
     select = member.settings.get("train.select") or gathered.select
-    alone = Material(gathered, metric, [], {member.run.hash: record}, command=command)
+    alone = Material(gathered, metric, [], command=command)
     steps: list[tuple[str, Callable[[], Any]]] = [
-        ("result", lambda: single.result_section(record, metric, twins)),
-        ("curves", lambda: single.curve_section(record, metric, select)),
-        ("classes", lambda: single.class_section(record, metric)),
+        ("result", lambda: single.result_section(member, twins)),
+        ("curves", lambda: single.curve_section(member, metric, select)),
+        ("classes", lambda: single.class_section(member, metric)),
         ("pictures", lambda: _run_pictures(member, with_map)),
-        ("use", lambda: single.use_section(record, gathered, twins)),
+        ("use", lambda: single.use_section(member, gathered, twins)),
         ("analyses", lambda: analyses.sections(gathered)),
         ("gaps", lambda: failures.section(alone, scrub)),
         ("how to reproduce", lambda: reproduce.run_section(alone, scrub)),
     ]
     openings = gathered.store.openings().get(member.head["split_hash"], 0)
-    title, lead, facts = single.first_screen(record, metric, twins, openings)
+    title, lead, facts = single.first_screen(member, metric, twins, openings)
     return Page(scrub(title), lead, facts, _done(steps, scrub))
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from nearkin.report.base import Grid, Part, Section, Table, Words
-from nearkin.report.material import Material, Scrubber
+from nearkin.report.material import Material
+from nearkin.report.scrub import Scrubber
 from nearkin.runs.listing import state
 
 
@@ -43,7 +44,7 @@ def _runs(material: Material, scrub: Scrubber) -> list[Part]:
 def _queries(material: Material) -> list[Part]:
     rows: list[list[Any]] = []
     for member in {m.run.hash: m for m in material.gathered.tested}.values():
-        result = material.record(member).result
+        result = member.run.result
         lone, skipped = result.get("excluded", {}).get("lone_queries", 0), result.get("skipped_images", 0)
         if lone or skipped:
             rows.append(

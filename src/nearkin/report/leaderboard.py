@@ -1,14 +1,25 @@
-"""The leaderboard: means with intervals, best first, and whether neighbours can be told apart."""
+"""The leaderboard: means with intervals, and the ranks that each row may have."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nearkin.comparison.compare import Method
-from nearkin.comparison.verdicts import ALPHA, Pair, amount, neighbours, span
+from nearkin.comparison.method import Method
+from nearkin.comparison.pages import first_words, rank_words, sentence
+from nearkin.comparison.verdicts import all_pairs, ranks
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.report import differences
 from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, Words
-from nearkin.report.material import Board, Material, called, interval_of, metric_column, shown_metric, unit
-from nearkin.statistics.intervals import mean_interval
+from nearkin.report.material import Board, Material
+from nearkin.report.words import (
+    ENDS,
+    called,
+    cut_note,
+    ends,
+    interval_column,
+    interval_of,
+    metric_column,
+    shown_metric,
+)
 
 # what a leaderboard can be filtered by, where it varies: heading -> setting
 BESIDE = {"backbone": "model.backbone", "size": "model.dim", "sampler": "sampler.name"}
@@ -16,231 +27,112 @@ BESIDE = {"backbone": "model.backbone", "size": "model.dim", "sampler": "sampler
 
 def section(material: Material) -> Section:
     """One leaderboard for each data set."""
-    parts: list[Part] = []
-    for board in material.boards:
-        parts += _board(material, board)
-    lead = "Mean over seeds with its 95 % interval, best first; and whether the lead over the next row can be believed."
+    parts = [part for board in material.boards for part in _board(material, board)]
+    parts += [Words(words) for words in material.missing(material.gathered.metrics)]
+    lead = ("Mean over seeds with its 95 % interval, best first; the ranks that a row may have; and which differences "
+            "can be believed.")  # fmt: skip
     return Section("leaderboard", "Leaderboard", lead, parts)
 
 
-def table_of(material: Material, board: Board) -> Table:
-    """One row per method: what it is, its mean and interval, its other metrics, the difference to the next row."""
-    metric = material.metric
+def _board(material: Material, board: Board) -> list[Part]:
+    metric, others = material.metric, _others(material, board)
+    table = table_of(material, board, others)
+    means = Table(f"means{board.suffix}", ["method", "kind", metric, *ENDS],
+                  [[row[name] for name in ("method", "kind", metric, *ENDS)] for row in table.records()])  # fmt: skip
+    chart = Chart(
+        f"leaderboard-chart{board.suffix}", "Means and 95 % intervals", means, form="dots", x="method", by="kind",
+        **interval_of(metric), sideways=True, alt=_alt(board, metric), notes=cut_note(means.column("cut")),
+    )  # fmt: skip
+    first: list[Part] = [Words(f"{board.where}{sentence(words)}") for words in first_words(board.comparison)]
+    return [*first, _grid(material, board, table, others), chart, *differences.parts(board), *_joined(material, board)]
+
+
+def table_of(material: Material, board: Board, others: Sequence[str]) -> Table:
+    """One row per method: what it is, the ranks that it may have, its mean and interval, its other metrics."""
     beside = {name: key for name, key in BESIDE.items() if _varies(board, key)}
     axes = [axis for axis in material.gathered.axes if len(material.gathered.axes) > 1]
-    others = [m for m in _others(material) if m != metric]
-    header = [
-        "place",
-        "data",
-        "method",
-        *axes,
-        "kind",
-        *beside,
-        "seeds",
-        metric,
-        "low",
-        "high",
-        *others,
-        "ahead by",
-        "p",
-        "seeds needed",
-        "verdict",
-    ]
-    pairs = {pair.first: pair for pair in neighbours(board.comparison)}
-    rows = []
-    for place, method in enumerate(board.methods, start=1):
-        found, pair = method.interval, pairs.get(method.name)
-        own = [_only(m.labels.get(axis) for m in method.members) for axis in axes]
-        settings = [_only(m.settings.get(key) for m in method.members) for key in beside.values()]
-        numbers = [None, None, None] if found is None else [found.mean, found.low, found.high]
-        values = [None if (each := _mean(material, method, m)) is None else each for m in others]
-        ahead = (
-            [None] * 4
-            if pair is None
-            else [pair.difference.mean if pair.difference else None, pair.p, pair.needed, pair.verdict]
-        )
-        rows.append(
-            [
-                place,
-                board.data,
-                method.name,
-                *own,
-                method.kind,
-                *settings,
-                len(method.values),
-                *numbers,
-                *values,
-                *ahead,
-            ]
-        )
-    return Table(f"leaderboard{board.suffix}", header, rows)
+    may_be, rows = ranks(board.comparison), []
+    for method in board.methods:
+        labels = [_only(member.labels.get(axis) for member in method.members) for axis in axes]
+        settings = [_only(member.settings.get(key) for member in method.members) for key in beside.values()]
+        rows.append([
+            *may_be.get(method.name, (None, None)), board.data, method.name, *labels, method.kind, *settings,
+            len(method.values), *ends(method.interval), *(ends(board.interval(method, other))[0] for other in others),
+        ])  # fmt: skip
+    header = ["best rank", "worst rank", "data", "method", *axes, "kind", *beside, "seeds", material.metric, *ENDS]
+    return Table(f"leaderboard{board.suffix}", [*header, *others], rows)
 
 
-def _board(material: Material, board: Board) -> list[Part]:
-    metric, table = material.metric, table_of(material, board)
-    others = [m for m in _others(material) if m != metric]
-
-    def interval(row: Mapping[str, Any]) -> str:
-        return span(metric, row["low"], row["high"]) if row["low"] is not None else "one seed: none"
-
-    skipped = {"data", "low", "high", "ahead by", "p", "seeds needed", metric, "verdict", *others}
-    columns = [Column(name) for name in table.header if name not in skipped]
-    columns += [
-        metric_column(metric),
-        Column("low", "95 % interval", interval),
-    ]
-    columns += [
-        Column(
-            "ahead by",
-            "lead",
-            lambda row: "–" if row["ahead by"] is None else amount(metric, row["ahead by"], signed=True),
-            "over the next row, on common seeds",
-        ),
-        Column("verdict", "told apart?", _short_verdict, "the verdict in full is in the download"),
-    ]
-    columns += [metric_column(m) for m in others]
-    filters = [
-        name
-        for name in table.header[: table.header.index("seeds")]
-        if name not in ("place", "data", "method") and 1 < len({str(v) for v in table.column(name)}) < len(table.rows)
-    ]
+def _grid(material: Material, board: Board, table: Table, others: Sequence[str]) -> Grid:
+    metric = material.metric
+    before = table.header[table.header.index("method") : table.header.index(metric)]
+    columns = [Column("best rank", "rank", _rank, "the ranks that it may have"), *map(Column, before),
+               metric_column(metric), interval_column(metric), *map(metric_column, others)]  # fmt: skip
+    filters = [name for name in before if name not in ("method", "seeds")
+               and 1 < len({str(value) for value in table.column(name)}) < len(table.rows)]  # fmt: skip
     title = board.data if len(material.boards) > 1 else f"{board.data}, test {called(metric)}"
-    notes = []
+    return Grid(f"leaderboard-grid{board.suffix}", title, table, columns=columns, filters=filters,
+                search=len(table.rows) > 12, notes=_notes(board, table))  # fmt: skip
+
+
+def _notes(board: Board, table: Table) -> list[str]:
+    """Which comparisons the ranks stand on, and what must be known of the intervals."""
+    notes, tested = [], max((pair.family for pair in all_pairs(board.comparison).pairs), default=0)
+    if board.comparison.sign and tested:
+        notes.append("Ranks go from 1 + the trained rows that are distinguishably better to "
+                     f"{len(board.trained)} less those that are distinguishably worse: one family of {tested} "
+                     f"comparison{'s' * (tested > 1)}, all pairs of trained rows.")  # fmt: skip
+        if board.comparison.reference is not None and tested > len(board.trained) - 1:
+            notes.append("These are more comparisons than the table of differences has, and each must be clearer: rows "
+                         "that it tells apart may share a rank.")  # fmt: skip
     if any(row["low"] is None for row in table.records()):
         notes.append("With one seed there is no interval: nothing is known of what another seed would give.")
-    notes.append(
-        "Verdicts come from paired t tests over common seeds, Holm-corrected over all neighbours. The seed is the "
-        "unit, never the query."
-    )
-    grid = Grid(
-        f"leaderboard-grid{board.suffix}",
-        title,
-        table,
-        columns=columns,
-        filters=filters,
-        search=len(table.rows) > 12,
-        notes=notes,
-    )
-    chart = Chart(
-        f"leaderboard-chart{board.suffix}",
-        "Means and 95 % intervals",
-        Table(
-            f"means{board.suffix}",
-            ["method", "kind", metric, "low", "high"],
-            [[r["method"], r["kind"], r[metric], r["low"], r["high"]] for r in table.records()],
-        ),
-        form="dots",
-        x="method",
-        by="kind",
-        **interval_of(metric),
-        sideways=True,
-        alt=_alt(board, metric),
-    )
-    return [grid, chart, *_joined(material, board)]
+    return notes + cut_note(table.column("cut"), " (*)")
 
 
-def _short_verdict(row: Mapping[str, Any]) -> str:
-    """Yes or no, and how many seeds it would take."""
-    if row["verdict"] is None:
-        return "–"
-    if row["p"] is None:
-        return str(row["verdict"]).partition(":")[0]
-    if row["p"] < ALPHA:
-        return "yes"
-    if row["ahead by"] == 0:
-        return "no: the same in all seeds"
-    return f"no; {'over 1,000' if row['seeds needed'] is None else row['seeds needed']} seeds needed"
+def _rank(row: Mapping[str, Any]) -> str:
+    return rank_words(None if row["best rank"] is None else (row["best rank"], row["worst rank"]))
 
 
 def _joined(material: Material, board: Board) -> list[Part]:
     """Folds whose embeddings were joined, as far as their values are stored."""
     if "concatenated" not in material.gathered.evaluations:
         return []
-    stored = [json.loads(file.read_text()) for file in sorted(material.gathered.joined.glob("*.json"))]
-    known = {frozenset(each["runs"]): each["metrics"] for each in stored}
-    metric = material.metric
-    rows: list[list[Any]] = []
-    for method in board.methods:
-        values = []
-        for seed in method.values:
-            runs = frozenset(m.run.hash for m in method.members if m.seed == seed)
-            value = known.get(runs, {}).get(metric)
-            values += [value] if value is not None else []
-        if values:
-            found = mean_interval(values)
-            rows.append([method.name, method.kind, found.n, found.mean, found.low, found.high])
-    if not rows:
-        return [Words("The embeddings of joined folds were not evaluated by this metric.")]
-    rows.sort(key=lambda row: row[3], reverse=board.comparison.better == "high")
-    table = Table(f"joined-folds{board.suffix}", ["method", "kind", "seeds", metric, "low", "high"], rows)
-    columns = [
-        *(Column(name) for name in table.header[:3]),
-        metric_column(metric),
-        Column("low", "95 % interval", lambda row: span(metric, row["low"], row["high"])),
-    ]
-    return [
-        Grid(
-            f"joined-folds{board.suffix}",
-            "Embeddings of all folds joined",
-            table,
-            columns=columns,
-            notes=["One long vector per image, as many times the size: not to be compared with the rows above."],
-        )
-    ]
+    metric, sign = material.metric, metric_of(material.metric).sign or 1
+    methods = board.by_metric(metric, evaluation="concatenated").values()
+    known = [(method, method.interval) for method in methods if method.interval is not None]
+    if not known:
+        command = f"nearkin compare {material.gathered.name} --metric {metric} --evaluation concatenated"
+        return [Words(f"{called(metric)} of joined folds is not stored; `{command}` measures it.")]
+    known.sort(key=lambda row: -sign * row[1].mean)
+    rows = [[method.name, method.kind, interval.n, *ends(interval)] for method, interval in known]
+    table = Table(f"joined-folds{board.suffix}", ["method", "kind", "seeds", metric, *ENDS], rows)
+    columns = [*map(Column, table.header[:3]), metric_column(metric), interval_column(metric)]
+    notes = ["One long vector per image, as many times the size: not to be compared with the rows above.",
+             *cut_note(table.column("cut"), " (*)")]  # fmt: skip
+    return [Grid(f"joined-folds{board.suffix}", "Embeddings of all folds joined", table, columns=columns, notes=notes)]
 
 
-def lead_words(material: Material, board: Board) -> tuple[str, str]:
-    """Who won, and whether that can be believed: a short value and a sentence."""
-    metric, methods = material.metric, board.comparison.trained or board.methods
-    best = methods[0]
-    if best.interval is None:
-        return best.name, "no value"
-    words = " ".join(f"{shown_metric(metric, best.interval.mean)} {unit(metric)} {called(metric)}".split())
-    words += (
-        f" ({span(metric, best.interval.low, best.interval.high)})"
-        if best.interval.low is not None
-        else " (one seed: no interval)"
-    )
-    pair = _lead(board, best)
-    return (
-        best.name,
-        words if pair is None else f"{words}; against {pair.second}: {pair.verdict.partition(' (alone')[0]}",
-    )
-
-
-def _lead(board: Board, best: Method) -> Pair | None:
-    return next((pair for pair in neighbours(board.comparison) if pair.first == best.name), None)
-
-
-def _others(material: Material) -> list[str]:
+def _others(material: Material, board: Board) -> list[str]:
     """The study's other metrics, as far as every run has them."""
-    asked = [m for m in material.gathered.metrics or ("recall@1", "r_precision", "map_at_r")]
-    records = [material.record(member) for member in material.gathered.tested]
-    return [m for m in asked if all(record.value(m) is not None for record in records)]
-
-
-def _mean(material: Material, method: Method, metric: str) -> float | None:
-    kept = [member for member in method.members if member.seed in method.values]
-    found = material.interval(kept, metric)
-    return None if found is None else found.mean
+    asked = material.gathered.metrics or ("recall@1", "r_precision", "map_at_r")
+    stored = [metric for metric in asked if metric != material.metric and not material.missing([metric])]
+    return [metric for metric in stored if any(board.interval(method, metric) for method in board.methods)]
 
 
 def _varies(board: Board, key: str) -> bool:
-    return len({str(m.settings.get(key)) for method in board.methods for m in method.members if not m.untrained}) > 1
+    return len({str(member.settings.get(key)) for method in board.trained for member in method.members}) > 1
 
 
 def _only(values: Any) -> Any:
     """The one value, or all of them."""
-    found = list(dict.fromkeys(values))
-    return found[0] if len(found) == 1 else ", ".join(map(str, found))
+    distinct = list(dict.fromkeys(values))
+    return distinct[0] if len(distinct) == 1 else ", ".join(map(str, distinct))
 
 
 def _alt(board: Board, metric: str) -> str:
-    best, last = board.methods[0], board.methods[-1]
-    if best.interval is None or last.interval is None:
-        return f"Means of {called(metric)}."
-    return (
-        f"{called(metric)} of {len(board.methods)} methods with 95 % intervals over seeds: from {best.name} with "
-        f"{amount(metric, best.interval.mean)} "
-        f"to {last.name} with {amount(metric, last.interval.mean)}."
-    )
+    def words(method: Method) -> str:
+        return f"{method.name} with {shown_metric(metric, ends(method.interval)[0])}"
+
+    first, last = words(board.methods[0]), words(board.methods[-1])
+    return f"{called(metric)} of {len(board.methods)} methods with 95 % intervals over seeds: from {first} to {last}."

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from nearkin.comparison.gather import Member
+from nearkin.comparison.pages import sentence
 from nearkin.errors import some
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.report.base import Column, Grid, Part, Section, Table, Words
-from nearkin.report.leaderboard import lead_words
-from nearkin.report.material import Board, Material, called, shown_metric, unit
+from nearkin.report.material import Board, Material, final_of
+from nearkin.report.words import called
 from nearkin.studies.budgets import BUDGET, budget_of
 from nearkin.studies.readings import PICKED, READINGS
 
@@ -30,31 +31,20 @@ def _warnings(material: Material) -> list[Part]:
     for board in material.boards:
         for note in dict.fromkeys(board.comparison.notes):
             tone = "plain" if note.startswith(MILD) else "warning"
-            found.append(Words(f"{board.where}{note[0].upper()}{note[1:]}.", tone))
+            found.append(Words(f"{board.where}{sentence(note)}", tone))
     picked = [label for name in material.gathered.readings if PICKED in (label := READINGS[name][0])]
     if picked:
-        found.append(
-            Words(
-                f"This study also reads epochs that were {PICKED}. They are no results: the leaderboard has none.",
-                "warning",
-            )
-        )
-    unvalidated = [m for m in material.trained if not material.record(m).final["validation"]]
+        words = f"This study also reads epochs that were {PICKED}. They are no results: the leaderboard has none."
+        found.append(Words(words, "warning"))
+    unvalidated = [m for m in material.trained if not final_of(m)["validation"]]
     if unvalidated:
-        n = len(unvalidated)
-        found.append(
-            Words(
-                f"{n} of {len(material.trained)} trained runs had no validation images: their epoch is the last.",
-                "warning",
-            )
-        )
+        found.append(Words(
+            f"{len(unvalidated)} of {len(material.trained)} trained runs had no validation images: their epoch is the "
+            "last.", "warning",
+        ))  # fmt: skip
     if not any(isinstance(part, Words) and part.tone == "warning" for part in found):
-        found.insert(
-            0,
-            Words(
-                "All trained rows had equal budgets, seeds and rules, and no epoch was picked on test images."
-            ),
-        )
+        equal = "All trained rows had equal budgets, seeds and rules, and no epoch was picked on test images."
+        found.insert(0, Words(equal))
     return found
 
 
@@ -62,32 +52,29 @@ def _facts(material: Material) -> Grid:
     openings = material.gathered.store.openings()
     rows: list[list[Any]] = []
     for board in material.boards:
-        members = list({m.run.hash: m for method in board.methods for m in method.members if m.done}.values())
-        records = [material.record(m) for m in members]
-        trained = [r for r in records if not r.member.untrained] or records
+        members = list({member.run.hash: member for member in board.members}.values())
+        trained = [member for member in members if not member.untrained] or members
+        finals = [final_of(member) for member in trained]
         splits = {m.head["split_hash"] for m in members}
         times = sum(openings.get(split, 0) for split in splits)
+        seeds, folds = len({m.seed for m in members}), len({m.fold for m in members if m.fold is not None})
         told = {
             "metric": _about(material.metric),
             "data": f"{board.data}, data hash {members[0].head['data_hash']}",
-            "images and classes": common([str(r.final.get("split", "–")).partition("; split")[0] for r in trained]),
-            "protocol": common([protocol(r.member) for r in trained]),
-            "choice of the epoch": common([rule(r.final) for r in trained]),
-            "networks": common([network(r.member) for r in trained]),
-            "runs": f"{len(members)} tested, {len({m.seed for m in members})} seeds"
-            + (f", {folds} folds" if (folds := len({m.fold for m in members if m.fold is not None})) else ""),
-            "test queries": common([f"{r.result['test_n']:,}" for r in records]),
+            "images and classes": counted([str(final.get("split", "–")).partition("; split")[0] for final in finals]),
+            "protocol": counted([protocol(member) for member in trained]),
+            "choice of the epoch": counted([rule(final) for final in finals]),
+            "networks": counted([network(member) for member in trained]),
+            "runs": f"{len(members)} tested, {seeds} seed{'s' * (seeds > 1)}" + f", {folds} folds" * bool(folds),
+            "test queries": counted([f"{member.run.result['test_n']:,}" for member in members]),
             "test split": f"{some(sorted(splits), 3)}: opened {times:,} times in this store",
         }
         rows += [[board.data, what, value] for what, value in told.items()]
     several = len(material.boards) > 1
     table = Table("overview", ["data", "what", "value"], rows)
     columns = [Column("data"), Column("what"), Column("value")] if several else [Column("what"), Column("value")]
-    notes = [
-        "Every opening of the test labels is noted, by whichever command. Each run's own test is one; the more there "
-        "are, the more "
-        "the test images have been looked at."
-    ]
+    notes = ["Every opening of the test labels is noted, by whichever command; this page opens none. Each run's own "
+             "test is one; the more there are, the more the test images have been looked at."]  # fmt: skip
     return Grid("overview-facts", "", table, columns=columns, notes=notes)
 
 
@@ -96,13 +83,6 @@ def _about(metric: str) -> str:
     text = " ".join((metric_of(metric).__doc__ or "").strip().split("\n\n")[0].split())
     words = re.split(r"(?<=\))\.\s|\.\s+(?=[A-Z])", text)[0].rstrip(".")
     return words if words.startswith(called(metric).partition("@")[0]) else f"{called(metric)}: {words}"
-
-
-def opened(material: Material) -> tuple[int, int]:
-    """How often the test splits of these runs were opened, and how many runs there are."""
-    openings = material.gathered.store.openings()
-    splits = {m.head["split_hash"] for m in material.gathered.tested}
-    return sum(openings.get(split, 0) for split in splits), len({m.run.hash for m in material.gathered.tested})
 
 
 def _budgets(board: Board) -> list[Part]:
@@ -121,100 +101,18 @@ def _budgets(board: Board) -> list[Part]:
         words = "; ".join(f"{key} {given_to[0][key]}" for key in equal)
         told.append(Words(f"{board.where}Equal in all trained rows: {words}."))
     grid = Grid(
-        f"budgets{board.suffix}",
-        f"{board.where}What each row was given",
-        table,
+        f"budgets{board.suffix}", f"{board.where}What each row was given", table,
         columns=[Column(name) for name in table.header if name not in equal],
         folded=len(rows) > 6 or len(equal) == len(BUDGET),
         notes=["Untrained networks were given nothing. Trials are runs that chose settings on validation images."],
-    )
+    )  # fmt: skip
     return [*told, grid]
-
-
-def first_screen(material: Material) -> tuple[str, list[str], list[tuple[str, str, str]]]:
-    """Title, sentences and figures that answer: what is this, who won, is it real, what next."""
-    gathered, boards = material.gathered, material.boards
-    trained = {method.name for board in boards for method in board.comparison.trained}
-    data = " and ".join(board.data for board in boards)
-    title = (
-        f"{gathered.name}: {len(trained)} methods on {data}"
-        if gathered.axes
-        else f"{len(gathered.tested)} runs on {data}"
-    )
-    seeds = Counter(len(method.values) for board in boards for method in board.comparison.trained)
-    often = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    unseen = (
-        "tested on images of classes that training never saw"
-        if _unseen(material)
-        else "tested on images that training never saw"
-    )
-    lead = [
-        f"{_some_methods(len(trained))} of learning an image-retrieval embedding, {unseen}; {often} "
-        f"seed{'s' if often != '1' else ''} each, compared by {called(material.metric)}."
-    ]
-    if gathered.twin:
-        lead.append(f"It repeats a published table in its own way: {gathered.twin}.")
-    facts = []
-    for board in boards:
-        name, words = lead_words(material, board)
-        facts.append((f"{board.where}highest mean", name, words))
-        facts += _untrained(material, board)
-    times, runs = opened(material)
-    rules = dict.fromkeys(material.record(m).final["rule"] for m in material.trained)
-    facts.append(
-        (
-            "is it real?",
-            f"epoch: {'; '.join(rules) or 'untrained networks only'}",
-            f"test labels stayed locked until then; they were opened {times:,} times in this store, for these {runs} "
-            "runs and any others",
-        )
-    )
-    best = (boards[0].comparison.trained or boards[0].methods)[0].members[0].run.hash
-    facts.append(
-        (
-            "what next?",
-            f"nearkin report {best}",
-            "looks into one run of the first row: its neighbours, its errors, and how to use its model",
-        )
-    )
-    return title, lead, facts
-
-
-def _some_methods(n: int) -> str:
-    return "One way" if n == 1 else f"{n} ways"
-
-
-def _unseen(material: Material) -> bool:
-    return all(m.settings["protocol.name"] != "within" for m in material.gathered.tested)
-
-
-def _untrained(material: Material, board: Board) -> list[tuple[str, str, str]]:
-    found = [m for m in board.methods if m.kind == "untrained" and m.interval is not None]
-    trained = [m for m in board.comparison.trained if m.interval is not None]
-    if not found or not trained:
-        return []
-    best = found[0]
-    assert best.interval is not None
-    beaten = [m for m in trained if board.methods.index(m) > board.methods.index(best)]
-    words = "without any training: what is above it was learned"
-    if beaten:
-        words = f"{len(beaten)} of {len(trained)} trained methods are below it"
-    return [
-        (
-            f"{board.where}untrained network",
-            f"{shown_metric(material.metric, best.interval.mean)} {unit(material.metric)}",
-            f"{best.name}, {words}",
-        )
-    ]
 
 
 def protocol(member: Member) -> str:
     """Its name and settings, without the fold."""
-    own = {
-        k.partition(".")[2]: v
-        for k, v in member.settings.items()
-        if k.startswith("protocol.") and k not in ("protocol.fold", "protocol.path")
-    }
+    own = {key.partition(".")[2]: value for key, value in member.settings.items()
+           if key.startswith("protocol.") and key not in ("protocol.fold", "protocol.path")}  # fmt: skip
     name = own.pop("name")
     return name + (f" ({', '.join(f'{k} {v}' for k, v in own.items() if v is not None)})" if own else "")
 
@@ -227,14 +125,13 @@ def rule(final: dict[str, Any]) -> str:
 def network(member: Member) -> str:
     """Backbone, weights, size of the embedding and of the images."""
     words = member.settings
-    weights = (
-        "random weights" if words["model.weights"] is None else f"weights {Path(str(words['model.weights'])).name}"
-    )
+    weights = words.get("model.weights")                            # runs of schema 1 may lack it
+    weights = "random weights" if weights is None else f"weights {Path(str(weights)).name}"
     size = "pooled feature" if words["model.head"] == "none" else f"embedding size {words['model.dim']}"
     return f"{words['model.backbone']}, {weights}, {size}, {words['data.size']} px"
 
 
-def common(values: list[str]) -> str:
+def counted(values: list[str]) -> str:
     """What all have; of several, how many have which."""
     counts = Counter(values)
     if len(counts) == 1:

@@ -10,7 +10,8 @@ import yaml
 from nearkin.comparison.gather import Gathered
 from nearkin.errors import NearkinError
 from nearkin.report.base import Grid, Lines, Part, Section, Table
-from nearkin.report.material import Material, Scrubber
+from nearkin.report.material import Material, final_of
+from nearkin.report.scrub import Scrubber
 from nearkin.runs.listing import describe
 
 NOT_SETTINGS = ("train.seed", "protocol.fold")
@@ -54,7 +55,7 @@ def _commands(material: Material) -> str:
     if gathered.axes:
         lines = [
             (f"nearkin study {name}.yaml", "the file below; what is stored is not trained again"),
-            (f"nearkin compare {name} --metric {material.metric}", "every difference between neighbours"),
+            (f"nearkin compare {name} --metric {material.metric}", "every difference and its verdict"),
             *lines,
         ]
     return explained(lines)
@@ -99,7 +100,7 @@ def _scrubbed(value: Any, scrub: Scrubber) -> Any:
 def _hashes(material: Material) -> Grid:
     rows = []
     for member in {m.run.hash: m for m in material.gathered.members}.values():
-        seconds = material.record(member).final.get("seconds") if member.done else None
+        seconds = final_of(member).get("seconds") if member.done else None
         label = ", ".join(member.labels.values()) or describe(
             {k: v for k, v in member.head["spec"].items() if k in ("loss", "miner")}
         )

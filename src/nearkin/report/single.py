@@ -1,104 +1,80 @@
 """The page of one run: its honest number beside the untrained one, curves, classes, and how to use its model."""
 
+from collections import Counter
 from typing import Any
-
-import numpy as np
 
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.config.parse import flatten
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.report.base import Chart, Column, Grid, Lines, Part, Section, Table, Words
-from nearkin.report.material import (
-    Record,
-    called,
-    data_name,
-    heading,
-    metric_column,
-    percent,
-    shown_metric,
-    signed,
-    unit,
-)
+from nearkin.report.first import Fact
+from nearkin.report.material import data_name, final_of
 from nearkin.report.overview import network, protocol, rule
 from nearkin.report.reproduce import explained
+from nearkin.report.words import called, heading, metric_column, percent, shown_metric, signed, unit
 from nearkin.runs.listing import describe
 from nearkin.runs.store import Run, Store
+from nearkin.runs.tested import values_per_query
+from nearkin.statistics.unit import by_class
 
 NETWORK = ("model.backbone", "model.weights", "model.pool", "data.size", "data.crop")
-MOST_CLASSES = 500  # rows that the page shows; all are in the download
+MOST_CLASSES = 500                  # rows that the page shows; all are in the download
 
 
 def first_screen(
-    record: Record, metric: str, twins: dict[str, Record], openings: int
-) -> tuple[str, list[str], list[tuple[str, str, str]]]:
-    """Title, sentences and figures: what is this, how good is it, is it real, what next."""
-    member, value = record.member, record.value(metric)
-    loss = "untrained network" if member.untrained else member.settings["loss.name"]
-    title = f"{loss} on {data_name(member)}"
-    unseen = (
-        "images of classes that training never saw"
-        if member.settings["protocol.name"] != "within"
-        else "images that training never saw"
-    )
-    lead = [f"Run {member.run.hash}: {network(member)}. Tested on {record.result['test_n']:,} queries, {unseen}."]
-    facts = [
-        (
-            f"test {called(metric)}",
-            f"{shown_metric(metric, value)} {unit(metric)}".strip(),
-            "one seed: no interval; another seed would give another number",
-        )
-    ]
+    member: Member, metric: str, twins: dict[str, Member], openings: int
+) -> tuple[str, list[str], list[Fact]]:
+    """Title, sentences and facts: what is this, how good is it, is it real, what next."""
+    value, final = member.value(metric), final_of(member)
+    title = f"{'untrained network' if member.untrained else member.settings['loss.name']} on {data_name(member)}"
+    unseen = "images of classes that training never saw"
+    if member.settings["protocol.name"] == "within":
+        unseen = "images that training never saw"
+    lead = [f"Run {member.run.hash}: {network(member)}. Tested on {member.run.result['test_n']:,} queries, {unseen}."]
+    facts = [(f"test {called(metric)}", f"{shown_metric(metric, value)} {unit(metric)}".strip(),
+              "one seed: no interval; another seed would give another number")]  # fmt: skip
     for name, twin in twins.items():
-        other = twin.value(metric)
-        if other is not None:
-            gain = (
-                ""
-                if value is None
-                else f"; training gave {signed(metric, value - other)}{' points' if unit(metric) else ''}"
-            )
-            facts.append(
-                (
-                    "untrained, same network and images",
-                    f"{shown_metric(metric, other)} {unit(metric)}".strip(),
-                    f"{name}, run {twin.member.run.hash}{gain}",
-                )
-            )
+        if (other := twin.value(metric)) is not None:
+            facts.append(("untrained, same network and images", f"{shown_metric(metric, other)} {unit(metric)}".strip(),
+                          f"{name}, run {twin.run.hash}{_gain(member, twin, metric)}"))  # fmt: skip
     if not twins and not member.untrained:
         facts.append(("untrained, same network and images", "not stored", "the command is in the section on its use"))
-    facts.append(
-        (
-            "is it real?",
-            f"epoch {record.final['epoch']}: {rule(record.final)}",
-            f"test labels stayed locked until then; this store has opened the test split {openings:,} times",
-        )
-    )
-    facts.append(
-        ("what next?", f"nearkin embed {member.run.hash} IMAGES", "gives an embedding for each image of a folder")
-    )
-    return title, lead, facts
+    locked = f"test labels stayed locked until then; this store has opened the test split {openings:,} times"
+    embed = f"nearkin embed {member.run.hash} IMAGES"
+    return title, lead, [*facts, ("is it real?", f"epoch {final['epoch']}: {rule(final)}", locked),
+                         ("what next?", embed, "gives an embedding for each image of a folder")]  # fmt: skip
 
 
-def twins_of(member: Member, store: Store) -> dict[str, Record]:
-    """The stored untrained networks like this one, tested on the same images: name -> the nearest in seed."""
+def _gain(member: Member, twin: Member, metric: str) -> str:
+    """What training gave; runs of different seeds are not subtracted."""
+    value, other = member.value(metric), twin.value(metric)
+    if value is None or other is None:
+        return ""
+    if member.seed != twin.seed:
+        return f"; its seed is {twin.seed}, not {member.seed}: no difference is taken"
+    return f"; training gave {signed(metric, value - other)}{' points' if unit(metric) else ''}"
+
+
+def twins_of(member: Member, store: Store) -> dict[str, Member]:
+    """The stored untrained networks like this one, tested on the same images: name -> one, of the same seed where there
+    is one."""
     if member.untrained:
         return {}
-    found: dict[str, Record] = {}
+    found: dict[str, Member] = {}
     for run in store.runs():
         text = (run.path / "spec.yaml").read_text(errors="replace")
         if "epochs: 0\n" not in text or member.head["data_hash"] not in text or not run.tested:
-            continue  # most runs are none: do not parse them
+            continue                                                # most runs are none: do not parse them
         words = flatten(run.stored)
         same = all(words.get(key) == member.settings.get(key) for key in NETWORK)
         if words.get("train.epochs") != 0 or not same or not _same_test(member.run, run):
             continue
         pooled = words["model.head"] == "none"
-        if not pooled and (words["model.head"], words["model.dim"]) != (
-            member.settings["model.head"],
-            member.settings["model.dim"],
-        ):
+        if not pooled and any(words[key] != member.settings[key] for key in ("model.head", "model.dim")):
             continue
         name = "pooled feature" if pooled else "random head"
-        twin = Record(Member({}, words["train.seed"], words.get("protocol.fold"), run, name))
-        if name not in found or twin.member.seed == member.seed:
+        twin = Member({}, words["train.seed"], words.get("protocol.fold"), run, name)
+        if name not in found or twin.seed == member.seed:
             found[name] = twin
     return found
 
@@ -109,43 +85,30 @@ def _same_test(first: Run, second: Run) -> bool:
     return first.read_json("split.json").get("test") == second.read_json("split.json").get("test")
 
 
-def result_section(record: Record, metric: str, twins: dict[str, Record]) -> Section:
+def result_section(member: Member, twins: dict[str, Member]) -> Section:
     """All metrics, beside the untrained ones."""
-    names = list(record.metrics)
-    header = ["metric", "this run", *twins]
-    rows = [[name, record.value(name), *(twin.value(name) for twin in twins.values())] for name in names]
+    final, header = final_of(member), ["metric", "this run", *twins]
+    rows = [[name, member.value(name), *(twin.value(name) for twin in twins.values())] for name in member.run.metrics()]
     columns = [Column("metric", "metric", lambda row: heading(row["metric"])), *map(_value, header[1:])]
-    grid = Grid(
-        "result",
-        "Test metrics",
-        Table("metrics", header, rows),
-        columns=columns,
-        notes=[
-            "Means over queries for which the metric is defined. One run has no interval: train other seeds, seed=1."
-        ],
-    )
+    notes = ["Means over queries for which the metric is defined. One run has no interval: train other seeds, seed=1."]
+    grid = Grid("result", "Test metrics", Table("metrics", header, rows), columns=columns, notes=notes)
     told = {
-        "data": f"{data_name(record.member)}, data hash {record.member.head['data_hash']}",
-        "images and classes": str(record.final.get("split", "–")).partition("; split")[0],
-        "protocol": protocol(record.member),
-        "choice of the epoch": rule(record.final),
-        "network": network(record.member),
-        "epochs trained": record.final["epochs_trained"],
-        "steps": record.final.get("steps"),
-        "seconds": record.final.get("seconds"),
-        "settings, where they differ from the defaults": describe(record.member.head["spec"]),
+        "data": f"{data_name(member)}, data hash {member.head['data_hash']}",
+        "images and classes": str(final.get("split", "–")).partition("; split")[0],
+        "protocol": protocol(member),
+        "choice of the epoch": rule(final),
+        "network": network(member),
+        "epochs trained": final["epochs_trained"],
+        "steps": final.get("steps"),
+        "seconds": final.get("seconds"),
+        "settings, where they differ from the defaults": describe(member.head["spec"]),
     }
-    facts = Grid(
-        "facts",
-        "How it was made",
-        Table("facts", ["what", "value"], [[k, v if v is None else str(v)] for k, v in told.items()]),
-    )
-    parts: list[Part] = [grid, facts]
-    if not record.final["validation"] and not record.member.untrained:
+    facts = Table("facts", ["what", "value"], [[k, v if v is None else str(v)] for k, v in told.items()])
+    parts: list[Part] = [grid, Grid("facts", "How it was made", facts)]
+    if not final["validation"] and not member.untrained:
         parts.insert(0, Words("There were no validation images: the epoch is the last one, by rule.", "warning"))
-    return Section(
-        "results", "The result", "What the test gave, and what an untrained network gives on the same images.", parts
-    )
+    lead = "What the test gave, and what an untrained network gives on the same images."
+    return Section("results", "The result", lead, parts)
 
 
 def _value(name: str) -> Column:
@@ -153,114 +116,75 @@ def _value(name: str) -> Column:
     return Column(name, name, lambda row: shown_metric(row["metric"], row[name]))
 
 
-def curve_section(record: Record, metric: str, select: str) -> Section | None:
+def curve_section(member: Member, metric: str, select: str) -> Section | None:
     """Validation, test where it was kept, and the loss; None for an untrained network."""
-    rows: list[list[Any]] = []
-    for point in record.curve:
-        for split, name in (("validation", select), ("test", metric), ("test", select)):
-            if point.get(f"{split}.{name}") is not None and [f"{split} {name}", point["epoch"]] not in [
-                row[:2] for row in rows
-            ]:
-                rows.append([f"{split} {name}", point["epoch"], point[f"{split}.{name}"]])
-    parts: list[Part] = []
+    points, parts = member.run.curve(), list[Part]()
+    names = [name for name in dict.fromkeys((select, metric)) if metric_of(name).is_share == metric_of(select).is_share]
+    curves = [("validation", select), *(("test", name) for name in names)]      # of one unit: they share an axis
+    rows: list[list[Any]] = [
+        [f"{split} {name}", point["epoch"], point[f"{split}.{name}"]]
+        for split, name in curves for point in points if point.get(f"{split}.{name}") is not None
+    ]  # fmt: skip
     if rows:
-        rows.sort(key=lambda row: (row[0], row[1]))
-        parts.append(
-            Chart(
-                "curve",
-                "Validation and test",
-                Table("curve", ["curve", "epoch", "value"], rows),
-                form="lines",
-                x="epoch",
-                y="value",
-                by="curve",
-                percent=percent(metric, "value"),
-                y_title="%" if percent(metric, metric) else "value",
-                alt=f"The chosen epoch is {record.final['epoch']} of {record.final['epochs_trained']}.",
-                notes=["Where there is a test curve, it was joined after the run was final: it chose nothing."],
-            )
-        )
-    losses = [[point["epoch"], point["loss"]] for point in record.curve if point.get("loss") is not None]
+        final = final_of(member)
+        parts.append(Chart(
+            "curve", "Validation and test", Table("curve", ["curve", "epoch", "value"], rows), form="lines", x="epoch",
+            y="value", by="curve", percent=percent(select, "value"), y_title=unit(select) or "value",
+            alt=f"The chosen epoch is {final['epoch']} of {final['epochs_trained']}.",
+            notes=["Where there is a test curve, it was joined after the run was final: it chose nothing."],
+        ))  # fmt: skip
+    losses = [[point["epoch"], point["loss"]] for point in points if point.get("loss") is not None]
     if losses:
-        parts.append(
-            Chart(
-                "loss",
-                "Training loss",
-                Table("loss", ["epoch", "loss"], losses),
-                form="lines",
-                x="epoch",
-                y="loss",
-                alt="Mean loss of the steps of each epoch.",
-            )
-        )
+        parts.append(Chart("loss", "Training loss", Table("loss", ["epoch", "loss"], losses), form="lines", x="epoch",
+                           y="loss", alt="Mean loss of the steps of each epoch."))  # fmt: skip
     return Section("training", "Training", "How the curves went, epoch by epoch.", parts) if parts else None
 
 
-def class_section(record: Record, metric: str) -> Section | None:
+def class_section(member: Member, metric: str) -> Section | None:
     """Every test class by itself; None where values per query are not stored."""
-    table = class_table(record, metric)
+    table = class_table(member, metric)
     if table is None:
         return None
     shown = Table(table.name, table.header, table.rows[:MOST_CLASSES])
-    names = [name for name in table.header if name not in ("class", "queries")]
-    columns = [
-        Column("class"),
-        Column("queries"),
-        *(metric_column(m) for m in names),
-    ]
+    columns = [Column("class"), Column("queries"), *(metric_column(name) for name in table.header[2:])]
     notes = [f"The {MOST_CLASSES} weakest of {len(table.rows):,} classes."] if len(table.rows) > MOST_CLASSES else []
     grid = Grid("classes-grid", "", shown, columns=columns, search=True, notes=notes)
     return Section("classes", "Class by class", "The classes it finds worst come first.", [grid])
 
 
-def class_table(record: Record, metric: str) -> Table | None:
+def class_table(member: Member, metric: str) -> Table | None:
     """Class, number of queries and mean metrics, the weakest first."""
-    import pyarrow.parquet as pq
-
-    path = record.member.run.path / "per_query.parquet"
-    if not path.is_file():
+    names = dict.fromkeys((metric, "recall@1", "map_at_r", "r_precision"))
+    stored = {name: values for name in names if (values := values_per_query(member.run, name)) is not None}
+    if not stored:
         return None
-    found = pq.read_table(path)
-    names = [
-        name for name in dict.fromkeys((metric, "recall@1", "map_at_r", "r_precision")) if name in found.column_names
-    ]
-    labels = np.array(found["label"].to_pylist(), dtype=object)
-    order, place = np.unique(labels.astype(str), return_inverse=True)
-    count = np.bincount(place, minlength=len(order))
-    rows: list[list[Any]] = [[str(name), int(n)] for name, n in zip(order, count, strict=True)]
-    for name in names:
-        values = found[name].to_numpy(zero_copy_only=False).astype(float)
-        defined = ~np.isnan(values)
-        sums, n = (
-            np.bincount(place[defined], values[defined], len(order)),
-            np.bincount(place[defined], minlength=len(order)),
-        )
-        for row, total, known in zip(rows, sums, n, strict=True):
-            row.append(float(total / known) if known else None)
-    rows.sort(key=lambda row: (row[2] is None, row[2], row[0]) if names else (row[0],))
-    return Table("classes", ["class", "queries", *names], rows)
+    labels = [str(label) for label in next(iter(stored.values()))[0]]
+    means: list[dict[str, float]] = []
+    for values in stored.values():
+        grouped = by_class(*values)
+        means.append({} if grouped is None else dict(zip(grouped.classes, grouped.means.tolist(), strict=True)))
+    count, sign = Counter(labels), metric_of(next(iter(stored))).sign or 1
+    order = sorted(sorted(set(labels)), key=lambda label: sign * means[0].get(label, sign * float("inf")))
+    rows = [[label, count[label], *(mean.get(label) for mean in means)] for label in order]
+    return Table("classes", ["class", "queries", *stored], rows)
 
 
-def use_section(record: Record, gathered: Gathered, twins: dict[str, Record]) -> Section:
+def use_section(member: Member, gathered: Gathered, twins: dict[str, Member]) -> Section:
     """Commands and Python lines."""
-    name = record.member.run.hash
+    name = member.run.hash
     lines = [
         (f"nearkin embed {name} IMAGES -o emb.npz", "a folder of images, or one image"),
         ("nearkin evaluate emb.npz", "measures it, where images lie in class folders"),
         (f"nearkin test {name} --metrics nmi,recall@100", "more metrics, without training"),
     ]
-    if not twins and not record.member.untrained:
+    if not twins and not member.untrained:
         lines.append(("nearkin train SETTINGS epochs=0", "the untrained network: the settings below, without training"))
-    commands = explained(lines)
-    size = record.member.settings["model.dim"] or "pooled"
+    size = member.settings["model.dim"] or "pooled"
     python = f'''import nearkin
 
 model = nearkin.load("{gathered.store.root.name}/{name}")
 z = model.embed(["a.jpg", "b.jpg"])     # one unit vector per image, {size} numbers
 print(z @ z.T)                          # cosine similarities'''
-    return Section(
-        "use",
-        "How to use the model",
-        "On the command line, and in Python.",
-        [Lines("use-commands", "Commands", text=commands), Lines("use-python", "Python", text=python)],
-    )
+    parts: list[Part] = [Lines("use-commands", "Commands", text=explained(lines)),
+                         Lines("use-python", "Python", text=python)]  # fmt: skip
+    return Section("use", "How to use the model", "On the command line, and in Python.", parts)

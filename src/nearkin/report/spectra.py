@@ -4,7 +4,8 @@ import numpy as np
 from scipy import stats
 
 from nearkin.report.base import Chart, Part, Section, Table
-from nearkin.report.material import Board, Material, called, interval_of
+from nearkin.report.material import Board, Material
+from nearkin.report.words import ENDS, called, cut_note, ends, interval_of
 
 RHO = "train.rho"
 
@@ -14,78 +15,51 @@ def section(material: Material) -> Section | None:
     parts = [part for board in material.boards for part in (*_rho(material, board), *_metrics(material, board))]
     if not parts:
         return None
-    return Section(
-        "correlations",
-        "What goes together",
-        "Spectral decay of the training embeddings against the result, and metrics against each other.",
-        parts,
-    )
+    lead = "Spectral decay of the training embeddings against the result, and metrics against each other."
+    return Section("correlations", "What goes together", lead, parts)
 
 
 def _rho(material: Material, board: Board) -> list[Part]:
     metric, rows = material.metric, []
-    for method in board.methods:
-        rho = material.interval(method.members, RHO)
-        if method.kind != "untrained" and rho is not None and method.interval is not None and metric != RHO:
-            found = method.interval
-            rows.append([method.name, method.kind, rho.mean, found.mean, found.low, found.high])
+    for method in board.trained if metric != RHO else ():
+        rho = board.interval(method, RHO)
+        if rho is not None and method.interval is not None:
+            rows.append([method.name, method.kind, rho.mean, *ends(method.interval)])
     if len(rows) < 3:
         return []
-    table = Table(f"rho{board.suffix}", ["method", "kind", "rho", metric, "low", "high"], rows)
-    x, y = np.array(table.column("rho")), np.array(table.column(metric))
-    words = correlation_words(x, y)
-    return [
-        Chart(
-            f"rho{board.suffix}",
-            f"{board.where}{called(metric)} against spectral decay ρ",
-            table,
-            form="points",
-            x="rho",
-            by="kind",
-            **interval_of(metric),
-            text="method",
-            x_title="ρ of the training embeddings",
-            alt=f"{len(rows)} trained methods, means over seeds. {words}",
-            notes=[
-                "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause."
-            ],
-        )
-    ]
+    table = Table(f"rho{board.suffix}", ["method", "kind", "rho", metric, *ENDS], rows)
+    words = correlation_words(np.array(table.column("rho")), np.array(table.column(metric)))
+    return [Chart(
+        f"rho{board.suffix}", f"{board.where}{called(metric)} against spectral decay ρ", table, form="points", x="rho",
+        by="kind", **interval_of(metric), text="method", x_title="ρ of the training embeddings",
+        alt=f"{len(rows)} trained methods, means over seeds. {words}",
+        notes=["ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
+               *cut_note(table.column("cut"))],
+    )]  # fmt: skip
 
 
 def correlation_words(x: np.ndarray, y: np.ndarray) -> str:
-    """Pearson's and Spearman's correlation in a sentence."""
+    """Pearson's and Spearman's correlation in a sentence. There is no p value: rows of a study that share a loss or a
+    network are no independent draws."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return "There is no correlation to tell: one of the two does not vary."
-    pearson, spearman = stats.pearsonr(x, y), stats.spearmanr(x, y)
-    told = f"Pearson's correlation is {pearson.statistic:.2f} (p = {pearson.pvalue:.2g})"
-    return f"{told}, Spearman's {spearman.statistic:.2f}; n = {len(x)}."
+    pearson, spearman = stats.pearsonr(x, y).statistic, stats.spearmanr(x, y).statistic
+    return f"Over these {len(x)} Pearson's correlation is {pearson:.2f}, Spearman's {spearman:.2f}; neither is tested."
 
 
 def _metrics(material: Material, board: Board) -> list[Part]:
-    records = [material.record(m) for method in board.methods for m in method.members if m.done and not m.untrained]
-    records = list({record.member.run.hash: record for record in records}.values())
-    names = [m for m in [*material.stored_metrics(), RHO] if all(record.value(m) is not None for record in records)]
-    values = np.array([[record.value(m) for m in names] for record in records], dtype=float)
-    if len(records) < 4:
+    runs = list({member.run.hash: member for member in board.members if not member.untrained}.values())
+    if len(runs) < 4:
         return []
-    keep = [i for i in range(len(names)) if np.ptp(values[:, i]) > 0]
-    if len(keep) < 2:
+    values = {name: [member.value(name) for member in runs] for name in [*material.stored_metrics(), RHO]}
+    varied = {name: numbers for name, numbers in values.items() if None not in numbers and len(set(numbers)) > 1}
+    if len(varied) < 2:
         return []
-    found = np.corrcoef(values[:, keep].T)
-    kept = [names[i] for i in keep]
-    rows = [[a, b, float(found[i, j])] for i, a in enumerate(kept) for j, b in enumerate(kept)]
-    table = Table(f"metric-correlation{board.suffix}", ["metric", "with", "correlation"], rows)
-    return [
-        Chart(
-            f"metric-correlation{board.suffix}",
-            f"{board.where}Correlation between metrics",
-            table,
-            form="heatmap",
-            x="with",
-            y="metric",
-            value="correlation",
-            more={"band": [-1, 1]},
-            alt=f"Pearson's correlation between {len(kept)} metrics over {len(records)} trained runs.",
-        )
-    ]
+    correlations = np.corrcoef(np.array(list(varied.values()), dtype=float))
+    rows = [[a, b, float(correlations[i, j])] for i, a in enumerate(varied) for j, b in enumerate(varied)]
+    return [Chart(
+        f"metric-correlation{board.suffix}", f"{board.where}Correlation between metrics",
+        Table(f"metric-correlation{board.suffix}", ["metric", "with", "correlation"], rows), form="heatmap", x="with",
+        y="metric", value="correlation", more={"band": [-1, 1]},
+        alt=f"Pearson's correlation between {len(varied)} metrics over {len(runs)} trained runs; not tested.",
+    )]  # fmt: skip

@@ -50,7 +50,7 @@ def unequal(budgets: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 def _network(spec: Mapping[str, Any]) -> str:
     model, size = spec["model"], spec["data"]["size"]
-    weights = "random weights" if model["weights"] is None else Path(model["weights"]).name
+    weights = Path(model["weights"]).name if model.get("weights") else "random weights"
     cut = f", cut {model['cut']}" if model.get("cut", "none") != "none" else ""
     return f"{model['backbone']}, {weights}{cut}, {size} px"
 

@@ -31,14 +31,24 @@ def concatenated(runs: list[Run]) -> TestSet:
 
 
 def joined_metrics(runs: list[Run], metrics: list[str], folder: Path) -> dict[str, float]:
-    """The metrics of joined runs, computed once and kept in `folder`."""
-    name = hashlib.sha256(json.dumps([[run.hash for run in runs], retrieval.VERSION]).encode()).hexdigest()[:12]
-    file = folder / f"{name}.json"
-    known = json.loads(file.read_text())["metrics"] if file.exists() else {}
+    """The metrics of joined runs, computed once and kept in `folder`; computing them opens test labels."""
+    known = stored_joined(runs, folder)
     if missing := [metric for metric in metrics if metric not in known]:
         Store(runs[0].path.parent).opened(runs[0], [f"{metric} of {len(runs)} folds joined" for metric in missing])
         known |= concatenated(runs).evaluate(metrics=missing).metrics
+        file = _file(runs, folder)
         with atomic(file) as scratch:
             told = {"runs": [run.hash for run in runs], "metrics": known}
             (scratch / file.name).write_text(json.dumps(told, indent=1) + "\n")
     return {metric: known[metric] for metric in metrics}
+
+
+def stored_joined(runs: list[Run], folder: Path) -> dict[str, float]:
+    """The metrics of joined runs that are kept in `folder`; nothing is computed."""
+    file = _file(runs, folder)
+    return json.loads(file.read_text())["metrics"] if file.exists() else {}
+
+
+def _file(runs: list[Run], folder: Path) -> Path:
+    name = hashlib.sha256(json.dumps([[run.hash for run in runs], retrieval.VERSION]).encode()).hexdigest()[:12]
+    return folder / f"{name}.json"
