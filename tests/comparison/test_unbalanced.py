@@ -239,3 +239,11 @@ def test_a_study_without_recall_at_1_is_compared(tmp_path):
     with pytest.raises(NearkinError, match="none of the 2 runs has it"):
         compare(gathered, reading="test_best")
     assert compare(gathered, reading="test_best_each")[0].methods[0].values == {0: 0.5}
+
+
+def test_runs_that_differ_in_nothing_that_is_stored_are_told_apart_by_their_hash(tmp_path):
+    """Two runs of one seed and the same settings, as of two versions of a loss: neither hides the other."""
+    for name, value in (("a" * 12, 0.4), ("b" * 12, 0.5)):
+        add_run(tmp_path, name, {"loss": "triplet"}, {METRIC: value})
+    (found,) = compare(gather([str(tmp_path)]))
+    assert [m.name for m in found.methods] == ["triplet, run bbbbbb", "triplet, run aaaaaa"]

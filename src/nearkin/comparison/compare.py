@@ -148,8 +148,10 @@ def _one(
     sign = metric_of(metric).sign or 1
     methods.sort(key=lambda m: -sign * m.interval.mean if m.interval else 0.0)
     keys = beside(gathered, members, by)
-    found = Comparison(members[0].settings["data.name"], metric, methods, keys, [], reading, within, gathered.select)
-    found.notes += notes_of(gathered, methods, found.settings, keys, reading)
+    data = members[0].settings["data.name"]
+    comparison = Comparison(data, metric, methods, keys, [], reading, within, gathered.select)
+    comparison.notes += notes_of(gathered, methods, comparison.settings, keys, reading)
     if evaluation == "separated":
-        found.notes += [f"{m.name}: no value of {metric} is stored for this reading" for m in every if not m.values]
-    return found
+        empty = [method.name for method in every if not method.values]
+        comparison.notes += [f"{name}: no value of {metric} is stored for this reading" for name in empty]
+    return comparison

@@ -134,8 +134,8 @@ def family_words(family: Family) -> list[str]:
     if not tested:
         words = [f"nothing is tested: {FEW}"] if family.pairs else []
     if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
-        words.append("the interval is over other seeds and other test classes, ± are its two parts; a difference "
-                     "counts when the test rejects and the interval excludes 0")  # fmt: skip
+        words.append("the interval is over other seeds and other test classes, ± is what each alone would give; "
+                     "a difference counts when the test rejects and the interval excludes 0")  # fmt: skip
     elif any(pair.difference is not None and pair.difference.low is not None for pair in family.pairs):
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
     return words

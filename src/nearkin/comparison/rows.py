@@ -42,33 +42,46 @@ def methods_of(gathered: Gathered, members: Sequence[Member], by: Sequence[str],
     """
     keys = beside(gathered, members, by)
     methods = []
-    for name, own in named(members, by, keys).items():
-        def setting(member: Member) -> tuple[str, ...]:
-            return tuple(label_of(member, key) for key in keys)
 
-        row = row_of(name, own, metric, reading=reading, setting=setting)
+    def setting(member: Member) -> tuple[str, ...]:
+        return tuple(label_of(member, key) for key in keys)
+
+    for name, runs in named(members, by, keys).items():
+        row = row_of(name, runs, metric, reading=reading, setting=setting)
         if evaluation == "concatenated":
-            row = _joined(name, own, metric, gathered, setting)
-        validation = row_of(name, own, f"validation {gathered.select}", setting=setting)
+            row = _joined(name, runs, metric, gathered, setting)
+        validation = row_of(name, runs, f"validation {gathered.select}", setting=setting)
         bounds = metric_of(metric).bounds
-        methods.append(Method(kind_of(own[0]), row, own, validation if validation.members else None, bounds))
+        methods.append(Method(kind_of(runs[0]), row, runs, validation if validation.members else None, bounds))
     return _spread(methods)
 
 
 def named(members: Iterable[Member], by: Sequence[str], keys: Sequence[str] = ()) -> dict[str, list[Member]]:
     """Members by the name of their row. Runs that differ in a setting that is neither among `by` nor beside the rows
-    are not repetitions of one another: they are rows of their own, named by that setting."""
-    rows: dict[str, list[Member]] = {}
+    are not repetitions of one another: they are rows of their own, named by that setting. Runs of the same seed, fold
+    and settings (of two versions of a part) are told apart by their hash."""
+    labelled: dict[str, list[Member]] = {}
     for member in members:
         words = [label_of(member, key) for key in by]
-        rows.setdefault(", ".join(word for word in words if word != ANY) or ANY, []).append(member)
-    found: dict[str, list[Member]] = {}
-    for name, own in rows.items():
-        apart = _apart(own, [*by, *keys])
-        for member in own:
+        labelled.setdefault(", ".join(word for word in words if word != ANY) or ANY, []).append(member)
+    rows: dict[str, list[Member]] = {}
+    for label, alike in labelled.items():
+        apart = _apart(alike, [*by, *keys])
+        for member in alike:
             words = [f"{SHORT.get(key, key)} {_settings(member)[key]}" for key in apart]
-            found.setdefault(", ".join([name, *words]), []).append(member)
-    return found
+            rows.setdefault(", ".join([label, *words]), []).append(member)
+    return {name: runs for row, alike in rows.items() for name, runs in _by_hash(row, alike, keys).items()}
+
+
+def _by_hash(name: str, members: list[Member], keys: Sequence[str]) -> dict[str, list[Member]]:
+    """A row whose runs are all of different seeds, folds and settings as it is; else one row per run."""
+    places: dict[tuple[Any, ...], set[str]] = {}
+    for member in members:
+        place = (member.seed, member.fold, *(label_of(member, key) for key in keys))
+        places.setdefault(place, set()).add(member.run.hash)        # a run may stand in several cells
+    if all(len(hashes) == 1 for hashes in places.values()):
+        return {name: members}
+    return {f"{name}, run {member.run.hash[:6]}": [member] for member in members}
 
 
 def row_of(
@@ -77,13 +90,14 @@ def row_of(
     value: Callable[[Member], float | None] | None = None,
 ) -> Row:  # fmt: skip
     """The values of some runs as a row: a metric, or any other value of a run; runs without one are left out."""
-    own = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
+    runs = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
     of = value or (lambda member: member.value(metric, reading))
-    values = {key: number for key, member in own.items() if (number := of(member)) is not None}
+    values = {key: number for key, member in runs.items() if (number := of(member)) is not None}
     plain = value is None and reading == "chosen" and not metric.startswith(("train.", "validation "))
     if not plain or metric_of(metric).kind != "query":
         return Row(name, values)
-    return Row(name, values, next(iter(own.values())).queries if own else None, lambda key: own[key].by_class(metric))
+    queries = next(iter(runs.values())).queries if runs else None
+    return Row(name, values, queries, lambda key: runs[key].by_class(metric))
 
 
 def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
@@ -93,10 +107,10 @@ def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
     for member in members:
         groups.setdefault(tuple(label_of(member, key) for key in named), []).append(member)
     apart: dict[str, None] = {}
-    for own in groups.values():
-        if len({(m.seed, m.fold) for m in own}) == len(own) == 1:
+    for alike in groups.values():
+        if len(alike) == 1:
             continue
-        relevant, settings = _relevant(own), [_settings(member) for member in own]
+        relevant, settings = _relevant(alike), [_settings(member) for member in alike]
         shared = set.intersection(*map(set, settings))              # a field may be younger than a run
         apart |= {key: None for key in settings[0] if key in shared - free and relevant(key)
                   and len({repr(one[key]) for one in settings}) > 1}  # fmt: skip
@@ -164,6 +178,7 @@ def _spread(methods: list[Method]) -> list[Method]:
     return methods
 
 
-def _fits(own: Place, place: Place, fitted: bool) -> bool:
-    alike = all(a in (b, ANY) for a, b in zip(own.setting, place.setting, strict=True))
-    return alike and (not fitted or own.fold == place.fold)
+def _fits(network: Place, place: Place, fitted: bool) -> bool:
+    """Is an untrained network that was run at one place the same at another?"""
+    alike = all(a in (b, ANY) for a, b in zip(network.setting, place.setting, strict=True))
+    return alike and (not fitted or network.fold == place.fold)
