@@ -49,7 +49,10 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], 
 
 
 def sheet(found: "Sheet") -> None:
-    """Print a table of a comparison and the notes below it."""
+    """Print a table of a comparison and the notes below it; of one without rows, the notes alone."""
+    if not found.rows:
+        out.print(Group(Text(found.title, "bold"), Text("\n".join(found.notes))))
+        return
     words = len(found.header) - found.numbers
     columns = {name: "left" if i < words else "right" for i, name in enumerate(found.header)}
     out.print(table(found.title, columns, found.rows, below="\n".join(found.notes)))

@@ -134,12 +134,13 @@ def _joined(
     name: str, members: Sequence[Member], metric: str, gathered: Gathered, setting: Callable[[Member], tuple[str, ...]]
 ) -> Row:
     """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row, as far as it is
-    stored."""
+    stored. Which folds were joined is a part of the setting: more of them make a longer vector."""
     values = {}
     for group in with_all_folds(members):
         value = stored_joined([member.run for member in group], gathered.joined).get(metric)
         if value is not None:
-            values[Key(group[0].seed, Place(setting(group[0])))] = value
+            folds = ", ".join(str(member.fold) for member in group)
+            values[Key(group[0].seed, Place((*setting(group[0]), f"folds {folds}")))] = value
     return Row(name, values)
 
 

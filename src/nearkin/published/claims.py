@@ -25,7 +25,7 @@ REDUCE: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "range": lambda x: max(x) - min(x),
 }
-OPS: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": operator.lt, "<=": operator.le}
+OPS: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": operator.lt, "==": operator.eq}
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,12 @@ class Claim:
     note: str
     own: dict[str, Any] | None                  # the same for code (own.py)
     own_needs: str = ""                         # without one: what it would take
+
+    @property
+    def metrics(self) -> list[str]:
+        """What a study of one's own is measured by."""
+        conditions = self.own["conditions"] if self.own else []
+        return [metric for condition in conditions for metric in condition.get("metric", condition.get("of"))]
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,8 @@ def check_source(claim: Claim) -> Checked:
     read = [(x, y) for x, y in pairs if x is not None and y is not None]
     single = op == "between" or not isinstance(bound, list | dict)  # one number on the right: the left value is told
     told = [x if single else _exact(x - y) for x, y in read]
-    highest = (op in ("<", "<=")) != any_will_do
-    measured = (max if highest else min)(told) if told else None
+    highest = (op == "<") != any_will_do
+    measured = None if not told else max(told, key=abs) if op == "==" else (max if highest else min)(told)
     settled, open_ = any(held) if any_will_do else not any(h is False for h in held), None in held
     holds: bool | None = settled if settled == any_will_do or not open_ else None
     return Checked(holds, measured, len(held), sum(h is True for h in held), held.count(None))
