@@ -1,15 +1,11 @@
 """Claims of the literature against one's own study, from what is stored: no test labels are opened."""
 
-from collections.abc import Sequence
 
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.comparison.rows import named, row_of, with_all_folds
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.comparison.rows import joined_row, named, row_of
 from nearkin.published.claims import Claim, claims
 from nearkin.published.matching import OwnRow
 from nearkin.published.own import Verdict, decide_together
-from nearkin.statistics.unit import Key, Place, Row
-from nearkin.studies.joined import stored_joined
 
 
 def check_claims(gathered: Gathered, reading: str = "chosen") -> list[tuple[Claim, Verdict]]:
@@ -31,18 +27,6 @@ def rows_of(gathered: Gathered, reading: str = "chosen") -> list[OwnRow]:
             values = {metric: row_of(name, runs, metric, reading=reading) for metric in metrics}
             joined = {}
             if reading == "chosen":                                 # the epoch whose embeddings are stored
-                joined = {metric: _joined(name, runs, metric, gathered) for metric in metrics}
+                joined = {metric: joined_row(name, runs, metric, gathered) for metric in metrics}
             rows.append(OwnRow(name, runs[0].settings, values, joined, data))
     return rows
-
-
-def _joined(name: str, members: Sequence[Member], metric: str, gathered: Gathered) -> Row:
-    """The values of joined folds that are stored, by seed. Which folds were joined is their setting: rows that joined
-    other folds have nothing in common."""
-    values = {}
-    for runs in with_all_folds(members):
-        value = stored_joined([member.run for member in runs], gathered.joined).get(metric)
-        if value is not None:
-            folds = f"folds {', '.join(str(member.fold) for member in runs)}"
-            values[Key(runs[0].seed, Place((folds,)))] = value
-    return Row(name, values, members[0].queries if metric_of(metric).kind == "query" else None)

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nearkin.config.parse import flatten
+from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
-from nearkin.errors import NearkinError, choices
+from nearkin.errors import NearkinError, choices, some
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
+from nearkin.storage import without_sum
 from nearkin.studies.baselines import baseline_of
 from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
@@ -45,6 +46,12 @@ class Member:
     def done(self) -> bool:
         """Is it tested?"""
         return self.run.tested
+
+    def now(self) -> "Member":
+        """Itself, once it is known whether it is tested: a run that is tested or removed a moment later stays what it
+        was, in all that is told of it."""
+        assert self.done in (True, False)
+        return self
 
     @property
     def untrained(self) -> bool:
@@ -122,7 +129,7 @@ def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
             return _from_study(told, store)
         if not (Path(names[0]) / "spec.yaml").exists() and _is_folder(names[0]):
             store = Store(names[0])
-            found = [run for run in store.runs() if run.purpose == "final"]
+            found = [run for run in store.runs() if _is_final_run(run)]
             if not found:
                 raise NearkinError(f"{names[0]}: no stored run")
             return _from_runs(found, store)
@@ -130,6 +137,14 @@ def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
     if len(names) == 1 and not any(run.hash.startswith(names[0]) for run in store.runs()):
         raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {choices(names[0], known)}")
     return _from_runs([store.find(name) for name in dict.fromkeys(names)], store)
+
+
+def _is_final_run(run: Run) -> bool:
+    """Is it no trial? A damaged run, which cannot say, is counted: it is shown as damaged."""
+    try:
+        return run.purpose == "final"
+    except NearkinError:
+        return run.path.exists()
 
 
 def _is_folder(name: str) -> bool:
@@ -140,13 +155,8 @@ def _study_of(name: str, store: Store) -> dict[str, Any] | None:
     """What study.json tells of a study, found by name, by its YAML file or by its own path."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
-        import yaml
-
-        try:
-            content = yaml.safe_load(path.read_text())
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise NearkinError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
-        name = str(content.get("name", path.stem)) if isinstance(content, dict) else path.stem
+        content = read_yaml(path)
+        name = str(content.get("name", path.stem))
         file = store.root / "studies" / name / "study.json"
         if not file.exists():
             raise NearkinError(f"study {name!r} was not run in {store.root}: nearkin study {path} --runs {store.root}")
@@ -157,9 +167,13 @@ def _study_of(name: str, store: Store) -> dict[str, Any] | None:
         if not name or not file.is_file():
             return None
     try:
-        told = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise NearkinError(f"{file} cannot be read ({type(error).__name__}): run the study again") from error
+        told = without_sum(json.loads(file.read_text()))
+        missing = [key for key in ("name", "axes", "metrics", "cells") if key not in told]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        reason = str(error) if type(error) is ValueError else type(error).__name__
+        raise NearkinError(f"{file} is damaged ({reason}): run the study again, which writes it anew") from error
+    if missing:
+        raise NearkinError(f"{file} is damaged (it has no {missing[0]}): run the study again, which writes it anew")
     return told
 
 
@@ -175,8 +189,11 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
             fold = "" if cell["fold"] is None else f" fold {cell['fold']}"
             absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}")
             continue
-        members.append(Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"],
-                              cell["trials"]))  # fmt: skip
+        if (damage := run.damage()) is not None:
+            absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}")
+            continue
+        member = Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"], cell["trials"])
+        members.append(member.now())
     return Gathered(
         told["name"], members, store, axes, tuple(told["metrics"]), told.get("select", "map_at_r"),
         tuple(told.get("readings", ["chosen"])), tuple(told.get("evaluations", ["separated"])), told.get("twin", ""),
@@ -185,12 +202,20 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
 
 
 def _from_runs(runs: list[Run], store: Store) -> Gathered:
-    members = []
+    members, absent = [], []
     for run in runs:
+        if (damage := run.damage()) is not None:
+            absent.append(damage)
+            continue
         words = flatten(run.stored)
-        baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
-        members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline))
-    return Gathered("runs", members, store)
+        if lacking := [key for key in ("train.epochs", "train.seed", "data.name") if key not in words]:
+            absent.append(f"run {run.hash} is damaged: spec.yaml has no {lacking[0]}")
+            continue
+        baseline = None if words["train.epochs"] else baseline_of(words.get("model.head"))
+        members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
+    if not members:
+        raise NearkinError(some(absent, 3))
+    return Gathered("runs", members, store, absent=absent)
 
 
 def label_of(member: Member, key: str) -> str:

@@ -49,7 +49,7 @@ def methods_of(gathered: Gathered, members: Sequence[Member], by: Sequence[str],
     for name, runs in named(members, by, keys).items():
         row = row_of(name, runs, metric, reading=reading, setting=setting)
         if evaluation == "concatenated":
-            row = _joined(name, runs, metric, gathered, setting)
+            row = joined_row(name, runs, metric, gathered, setting)
         validation = row_of(name, runs, f"validation {gathered.select}", setting=setting)
         bounds = metric_of(metric).bounds
         methods.append(Method(kind_of(runs[0]), row, runs, validation if validation.members else None, bounds))
@@ -130,9 +130,10 @@ def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:
     return lambda key: True
 
 
-def _joined(
-    name: str, members: Sequence[Member], metric: str, gathered: Gathered, setting: Callable[[Member], tuple[str, ...]]
-) -> Row:
+def joined_row(
+    name: str, members: Sequence[Member], metric: str, gathered: Gathered,
+    setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
+) -> Row:  # fmt: skip
     """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row, as far as it is
     stored. Which folds were joined is a part of the setting: more of them make a longer vector."""
     values = {}
@@ -141,7 +142,7 @@ def _joined(
         if value is not None:
             folds = ", ".join(str(member.fold) for member in group)
             values[Key(group[0].seed, Place((*setting(group[0]), f"folds {folds}")))] = value
-    return Row(name, values)
+    return Row(name, values, members[0].queries if metric_of(metric).kind == "query" else None)
 
 
 def with_all_folds(members: Iterable[Member]) -> list[list[Member]]:
