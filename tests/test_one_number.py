@@ -47,7 +47,7 @@ def test_all_print_one_number(gathered):
     analysed = {method.name: interval_of(method.metric(METRIC)).mean for method in methods_of(gathered)}
     claimed = {}
     for row in rows_of(gathered):
-        values = row.values[METRIC].values
+        values = row.metrics[METRIC].values
         claimed[row.name] = sum(values.values()) / len(values)
     assert shown == wanted
     assert analysed == wanted
@@ -59,7 +59,7 @@ def test_and_one_difference(gathered):
     pairs = {frozenset((p.first.name, p.second.name)): p.difference.mean for p in all_pairs(comparison).pairs}
     wanted = abs(pairs[frozenset(("margin, tuned", "margin, default"))])
     gain = next(gain for gain in gains_of(gathered, [METRIC]) if gain.name == "margin")
-    rows = {row.name: row.values[METRIC] for row in rows_of(gathered)}
+    rows = {row.name: row.metrics[METRIC] for row in rows_of(gathered)}
     (claimed,) = judge([(rows["margin, tuned"], rows["margin, default"])])
     assert abs(gain.pair.difference.mean) == wanted
     assert abs(claimed.difference.mean) == wanted
