@@ -14,12 +14,12 @@ from nearkin.statistics.verdict import judge
 from nearkin.tuning.tuned import gains_of
 
 METRIC, MISSING = "recall@1", ("margin", "tuned", 3, 1)
-LEVEL = {("triplet", "default"): 0.30, ("triplet", "tuned"): 0.33, ("margin", "default"): 0.40, ("margin", "tuned"): 0.41}
+LEVEL = {("triplet", "default"): 0.30, ("triplet", "tuned"): 0.33, ("margin", "default"): 0.4, ("margin", "tuned"): 0.41}
 
 
 @pytest.fixture
 def gathered(tmp_path):
-    """Two losses, default and tuned, four seeds, two folds of which the second is the easier one; one run is missing."""
+    """Two losses, default and tuned, four seeds, two folds of which the second is the easier; one run is missing."""
     cells = []
     for i, ((loss, settings), level) in enumerate(LEVEL.items()):
         for seed in range(4):
