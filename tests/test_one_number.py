@@ -14,7 +14,7 @@ from nearkin.statistics.verdict import judge
 from nearkin.tuning.tuned import gains_of
 
 METRIC, MISSING = "recall@1", ("margin", "tuned", 3, 1)
-LEVEL = {("triplet", "default"): 0.30, ("triplet", "tuned"): 0.33, ("margin", "default"): 0.4, ("margin", "tuned"): 0.41}
+LEVEL = {("triplet", "default"): 0.3, ("triplet", "tuned"): 0.33, ("margin", "default"): 0.4, ("margin", "tuned"): 0.41}
 
 
 @pytest.fixture
