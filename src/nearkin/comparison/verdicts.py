@@ -114,7 +114,7 @@ def verdict_words(pair: Pair, metric: str) -> str:
         return f"equivalent within ±{small}"
     words = f"undecided: {d.n} seeds could have shown a difference of {points(metric, pair.smallest or 0.0)}"
     if d.excludes_zero and pair.family > 1:
-        words += f" (its interval excludes 0, but among {pair.family} comparisons that happens by chance)"
+        words += f" (its interval excludes 0, but among {pair.family} comparisons that can be chance)"
     elif pair.p is not None and pair.p < 0.05:
         words += " (the seeds agree, but other test classes might not)"
     return words
