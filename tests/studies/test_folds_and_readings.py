@@ -17,7 +17,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.readings import PICKED
+from nearkin.studies.readings import PICKED, read
 from nearkin.studies.runner import Job, jobs_of, run_jobs, take_part, write_study
 from nearkin.studies.summary import notes_of, rows_of, write_summary
 
@@ -66,12 +66,19 @@ class TestFolds:
         assert row.std["recall@1"] == pytest.approx(statistics.stdev(means))      # of seeds, not of runs
         assert row.seeds == 2
 
-    def test_some_of_the_folds_are_no_result(self, folded, tmp_path):
+    def test_a_fold_that_no_seed_has_is_left_out_and_said(self, folded, tmp_path):
+        """Joined folds are another thing where one is missing: there is no row of them."""
         study, jobs, _ = folded
         part = [Job(job.cell, job.run if job.cell.fold else Store(tmp_path).run("none")) for job in jobs]
-        for row in rows_of(study, part, tmp_path):
-            assert row.seeds == 0
-            assert row.mean == {}
+        rows = rows_of(study, part, tmp_path)
+        assert {row.labels[1] for row in rows} == {"separated"}
+        for row in rows:
+            own = [job for job in part if job.cell.labels == row.labels[:1] and job.cell.seed == 1 and job.cell.fold]
+            mean = statistics.fmean(read(job.run, row.reading, study.select)["recall@1"] for job in own)
+            assert row.values[1]["recall@1"] == pytest.approx(mean)
+        names = "proxy_anchor separated, triplet separated"
+        notes = [note for note in notes_of(study, rows) if note.startswith("means without fold 0: ")]
+        assert [sorted(note.partition(": ")[2].split(", ")) for note in notes] == [names.split(", ")]
 
     def test_the_deviation_of_one_seed_is_that_of_its_folds(self, folded, tmp_path):
         study, jobs, _ = folded
@@ -121,6 +128,40 @@ class TestReadings:
                           if job.cell.labels == ("triplet",) and job.cell.seed == seed]  # fmt: skip
                 wanted = statistics.fmean(of([point["metrics"][metric] for point in curve]) for curve in curves)
                 assert rows[reading].values[seed][metric] == pytest.approx(wanted)
+
+    def test_the_chosen_epoch_is_on_its_curve_what_it_is_in_the_result(self, folded):
+        """To the last digit, for every metric: a difference would be told as a gain of the other reading."""
+        study, jobs, _ = folded
+        last = 0
+        for job in jobs:
+            result, curve = job.run.result, job.run.read_json("curve.json")["epochs"]
+            (chosen,) = [point["metrics"] for point in curve if point["epoch"] == result["epoch"]]
+            assert chosen == result["test"]
+            if curve[-1]["epoch"] == result["epoch"]:
+                last += 1
+                told = read(job.run, "chosen", study.select)
+                assert read(job.run, "last", study.select) == {key: told[key] for key in result["test"]}
+        assert last
+
+    def test_so_it_is_after_a_further_test(self, folded):
+        _, jobs, _ = folded
+        run = jobs[-1].run
+        further = nearkin.test(run, metrics=["nmi", "hubness@5"])
+        (chosen,) = [point["metrics"] for point in run.read_json("curve.json")["epochs"]
+                     if point["epoch"] == run.result["epoch"]]  # fmt: skip
+        assert chosen == run.result["test"] | further
+
+    def test_the_curve_is_kept_as_precisely_as_the_test(self, folded):
+        """Any epoch of the curve has the numbers that a test of its model would have: here that of the chosen one,
+        computed from the curve's file instead of being taken from the test."""
+        _, jobs, _ = folded
+        for job in jobs[:3]:
+            with np.load(job.run.path / "embeddings.npz") as stored:
+                z, labels = stored["embeddings"], stored["labels"]
+            kept = np.load(job.run.path / "curve" / f"epoch-{job.run.result['epoch']:04d}.npy")
+            np.testing.assert_allclose(kept, z, rtol=1e-4, atol=1e-6)
+            on_curve, tested = (nearkin.evaluate(vectors, labels).metrics for vectors in (kept, z))
+            assert on_curve == pytest.approx(tested, abs=1e-9)
 
     def test_what_was_picked_on_test_images_is_branded_everywhere(self, folded, tmp_path):
         study, jobs, _ = folded

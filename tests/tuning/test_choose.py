@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.statistics.unit import Key
 from nearkin.studies.executors import Executor, Task, Working, carry_out
 from nearkin.tuning import choose, verdict
 from nearkin.tuning.choose import Choice
@@ -141,24 +142,29 @@ def test_when_the_time_is_up_nothing_more_begins(small, tmp_path, monkeypatch):
     assert choice.winning_name == "the untrained network"
 
 
-def test_the_lead_class_by_class(small, tmp_path):
+def test_validation_class_by_class(small, tmp_path):
+    """Of every seed, by a loop; their mean over queries is the result that the winner was picked by."""
     choice = Choice(small, 60, Store(tmp_path), 1).run(Here())
-    first, second = (c.runs[0] for c in choice.finalists)
-    expected = []
-    values = []
-    for run in (first, second):
-        with np.load(run.path / "validation.npz") as held:
-            z, labels = held["embeddings"].astype(float), held["labels"]
+    candidate = choice.finalists[0]
+    scores = candidate.scores("map_at_r")
+    row = verdict.validated(candidate.name, scores, candidate.runs, "map_at_r")
+    assert sorted(scores) == [0, 1]
+    for seed, run in candidate.runs.items():
+        with np.load(run.path / "validation.npz") as stored:
+            z, labels = stored["embeddings"].astype(float), stored["labels"]
         z /= np.linalg.norm(z, axis=1, keepdims=True)
-        own = {}
+        values = {}
         for q in range(len(z)):
             order = [i for i in np.argsort(-(z @ z[q]), kind="stable") if i != q]
             r = sum(labels == labels[q]) - 1
             hits = [labels[i] == labels[q] for i in order[:r]]
-            own.setdefault(labels[q], []).append(sum(sum(hits[: i + 1]) / (i + 1) for i in range(r) if hits[i]) / r)
-        values.append({c: np.mean(v) for c, v in own.items()})
-    expected = [values[0][c] - values[1][c] for c in sorted(values[0])]
-    assert verdict.by_class(first, second, "map_at_r") == pytest.approx(expected, abs=1e-5)
+            values.setdefault(labels[q], []).append(sum(sum(hits[: i + 1]) / (i + 1) for i in range(r) if hits[i]) / r)
+        by_class = row.by_class(Key(seed))
+        assert by_class.classes == tuple(str(label) for label in sorted(values))
+        assert by_class.means == pytest.approx([np.mean(values[label]) for label in sorted(values)], abs=1e-5)
+        assert by_class.queries.tolist() == [len(values[label]) for label in sorted(values)]
+        assert by_class.means @ by_class.queries / len(z) == pytest.approx(scores[seed], abs=1e-6)
+    assert row.queries == len(z)
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -116,6 +116,20 @@ def test_halving_against_a_loop(storage, tmp_path):
     assert epochs_saved(ledger) == (6 * 1 + 2 * 3 + 1 * 9, 9 * 9)
 
 
+@pytest.mark.parametrize(("lower", "best"), [(False, 3), (True, 0)])
+def test_halving_goes_by_the_last_rung_and_by_the_metric(storage, tmp_path, lower, best):
+    """At the second rung the two that went on change places; where low is better the other half goes on."""
+    scores = [[0.2, 0.1, 0.5, 0.4], [0.1, 0.2, 0.4, 0.5], [0.3, 0.3, 0.3, 0.3]]     # rung, trial
+    ledger = Ledger(search(trials=4, rungs=(1, 2, 4), keep=2), storage, tmp_path / "locks", lower=lower)
+    claims = []
+    while (claim := ledger.claim()) is not None:
+        claims.append((claim.number, claim.rung))
+        ledger.report(claim, scores[claim.rung][claim.number], [])
+    half = [0, 1] if lower else [2, 3]
+    assert claims == [*((n, 0) for n in range(4)), *((n, 1) for n in half), (best, 2)]
+    assert ledger.best().number == best
+
+
 def test_halving_waits_for_all_trials_of_a_rung(storage, tmp_path):
     first, second = (Ledger(search(trials=3, rungs=(1, 3), keep=3), storage, tmp_path / "locks") for _ in range(2))
     held = second.claim()

@@ -32,11 +32,10 @@ def _best_recall(points: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
-    def best(metric: str) -> float:
-        values = [point["metrics"][metric] for point in points]
-        return min(values) if metric_of(metric).sign < 0 else max(values)
-
-    return {metric: best(metric) for metric in points[0]["metrics"]}
+    """Without metrics of which neither end is the good one: they have no best epoch."""
+    best = {1: max, -1: min}
+    return {metric: best[sign](point["metrics"][metric] for point in points)
+            for metric in points[0]["metrics"] if (sign := metric_of(metric).sign)}  # fmt: skip
 
 
 # name -> what a table calls it, and how it is read from the points of a test curve; None: the run's own result

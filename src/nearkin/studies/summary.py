@@ -2,33 +2,19 @@
 
 import math
 import statistics
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from nearkin.errors import some
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.statistics.unit import Key, Place
-from nearkin.statistics.unit import Row as UnitRow
+from nearkin.statistics.unit import Common, Key, Place, common
+from nearkin.statistics.unit import Row as Unit
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.cells import Study
 from nearkin.studies.export import write_table
 from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import PICKED, READINGS, numbers, read
+from nearkin.studies.row import Row, used
 from nearkin.studies.runner import Job
-
-
-@dataclass
-class Row:
-    """One row of the table: a place on the axes, and a reading of its runs."""
-
-    labels: tuple[str, ...]             # as `study.headings` has them
-    seeds: int
-    failed: int
-    mean: dict[str, float] = field(default_factory=dict)
-    std: dict[str, float | None] = field(default_factory=dict)
-    values: dict[int, dict[str, float]] = field(default_factory=dict)       # seed -> its values, folds averaged
-    reading: str = "chosen"
-    budget: dict[str, str] = field(default_factory=dict)
-    over_folds: bool = False            # of one seed: the deviation is that of its folds
 
 
 def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[Row]:
@@ -60,60 +46,69 @@ def _row(
 ) -> Row:
     """One row: folds are averaged (or joined) first, then seeds, as statistics/unit.py has it."""
     folds = {job.cell.fold for job in jobs}
-    done = {(job.cell.seed, job.cell.fold): job for job in jobs if job.run.done}
-    single: dict[Key, dict[str, float | None]] = {}                 # every run's own values
+    done = {Key(job.cell.seed, Place((), job.cell.fold)): job for job in jobs if job.run.done}
+    sources = {key: [job] for key, job in done.items()}             # of each value: the runs that it stands on
+    numbers_of: dict[Key, dict[str, float | None]] = {}
     if evaluation == "separated":
-        for (seed, fold), job in done.items():
-            single[Key(seed, Place((), fold))] = read(job.run, reading, study.select)
+        numbers_of = {key: read(job.run, reading, study.select) for key, job in done.items()}
     elif reading == "chosen" and folder is not None:
-        for seed in dict.fromkeys(seed for seed, _ in done):
-            own = [done[seed, fold].run for fold in sorted(folds, key=str) if (seed, fold) in done]
-            if len(own) == len(folds):
-                single[Key(seed)] = dict(joined_metrics(own, study.asked, folder))
+        seeds = dict.fromkeys(key.seed for key in done)
+        ordered = sorted(done, key=lambda key: str(key.place.fold))     # as `nearkin compare` looks for them
+        sources = {Key(seed): [done[key] for key in ordered if key.seed == seed] for seed in seeds}
+        for key, joined in sources.items():
+            if len(joined) == len(folds):
+                numbers_of[key] = dict(joined_metrics([job.run for job in joined], study.asked, folder))
     words = [evaluation] if len(study.evaluations) > 1 else []
     epoch = READINGS[reading][0] if jobs[0].cell.spec.train.epochs != 0 else "untrained"
     words += [epoch] if study.reads else []
-    row = Row((*labels, *words), 0, sum(job.state == "failed" for job in jobs), reading=reading)
+    units = {}
     for metric in study.columns:
-        values = {key: value for key, own in single.items() if (value := own.get(metric)) is not None}
-        by_seed = UnitRow(" ".join(labels), values).values
-        for seed, value in by_seed.items():
-            row.values.setdefault(seed, {})[metric] = value
-        row.over_folds = row.over_folds or (len(by_seed) == 1 and len(values) > 1)
-        if by_seed:
-            spread = list(values.values()) if len(by_seed) == 1 else list(by_seed.values())
-            row.mean[metric] = statistics.fmean(by_seed.values())
-            row.std[metric] = statistics.stdev(spread) if len(spread) > 1 else None
-    row.seeds = len(row.values)
-    whole = [job.run for (seed, _), job in done.items() if seed in row.values]
-    row.budget = budget_of(whole, row.seeds, len(folds), joined=evaluation == "concatenated",
+        values = {key: value for key, told in numbers_of.items()
+                  if (value := told.get(metric)) is not None and math.isfinite(value)}  # fmt: skip
+        if (unit := Unit(" ".join(labels), values)).values:
+            units[metric] = unit
+    row = Row((*labels, *words), sum(job.state == "failed" for job in jobs), units, reading)
+    behind = [job for key in used(units) for job in sources[key]]
+    given = {job.cell.fold for job in behind}
+    row.budget = budget_of([job.run for job in behind], row.seeds, len(given), joined=evaluation == "concatenated",
                            trials=max(job.cell.trials for job in jobs))  # fmt: skip
+    row.lacks = tuple(sorted(fold for fold in folds - given if fold is not None)) if behind else ()
     return row
 
 
 def notes_of(study: Study, rows: list[Row]) -> list[str]:
-    """What a reader of the table must know: unequal budgets, and how much a reading flatters."""
-    chosen = [row for row in rows if row.reading == "chosen"]
-    told = chosen or rows
+    """What a reader of the table must know: unequal budgets, missing folds, and how much a reading flatters."""
+    told = [row for row in rows if row.reading == "chosen"] or rows
     words = len(study.axes) + (len(study.evaluations) > 1)
-    notes = unequal({" ".join(row.labels[:words]) or study.name: row.budget for row in told})
+    names = {" ".join(row.labels[:words]) or study.name: row for row in told}
+    notes = unequal({name: row.budget for name, row in names.items()})
+    for folds in dict.fromkeys(row.lacks for row in names.values() if row.lacks):
+        without = [name for name, row in names.items() if row.lacks == folds]
+        notes.append(f"means without fold{'s' * (len(folds) > 1)} {some(folds, 4)}: {some(without, 3)}")
     if any(row.over_folds for row in rows):
         notes.append("with one seed, ± is the standard deviation over folds")
     for reading in study.readings:
         label = READINGS[reading][0]
-        if PICKED not in label:
-            continue
-        gains = []
-        for metric in study.asked:
-            own = {row.labels[:-1]: row for row in rows if row.reading == reading and metric in row.mean}
-            plain = {row.labels[:-1]: row for row in chosen if metric in row.mean}
-            flattered = [own[key].mean[metric] - plain[key].mean[metric] for key in own.keys() & plain.keys()
-                         if plain[key].budget]  # fmt: skip
-            if flattered and metric_of(metric).is_share:
-                gains.append(f"{metric} {100 * statistics.fmean(flattered):+.2f}")
-        against = f"; against the chosen epoch, in points: {', '.join(gains)}" if gains else ""
-        notes.append(f"{label!r} is no result{against}")
+        if PICKED in label:
+            gains = _flattery(study, rows, reading)
+            against = f"; against the chosen epoch, in points: {', '.join(gains)}" if gains else ""
+            notes.append(f"{label!r} is no result{against}")
     return notes
+
+
+def _flattery(study: Study, rows: list[Row], reading: str) -> list[str]:
+    """By how much a reading lies above the chosen epoch, for each metric: the mean over rows of the difference on the
+    seeds and folds that both have."""
+    plain = {row.labels[:-1]: row for row in rows if row.reading == "chosen"}
+    pairs = [(row, plain[row.labels[:-1]]) for row in rows if row.reading == reading and row.labels[:-1] in plain]
+    gains = []
+    for metric in study.asked:
+        known = [common([a.units[metric], b.units[metric]]) for a, b in pairs
+                 if metric in a.units and metric in b.units]  # fmt: skip
+        differences = [float((each.values[0] - each.values[1]).mean()) for each in known if isinstance(each, Common)]
+        if differences and metric_of(metric).is_share:
+            gains.append(f"{metric} {100 * statistics.fmean(differences):+.2f}")
+    return gains
 
 
 def cell(row: Row, metric: str) -> str:

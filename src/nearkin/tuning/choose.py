@@ -175,7 +175,7 @@ class Choice:
             tasks = [Task(spec.whole(), run.path, until=unit) for _, spec, run in pieces if not _reached(run, unit)]
             self._go(tasks, executor, f"screening {len(pieces)} methods")
             for candidate, _, run in pieces:
-                score = score_at(run, self.select, unit, self.sign < 0) if _reached(run, unit) else None
+                score = score_at(run, self.select, unit) if _reached(run, unit) else None
                 if score is not None:
                     candidate.screened.append(score)
             alive = [c for c in alive if len(c.screened) == unit]

@@ -142,8 +142,9 @@ class Ledger:
         for each in self.study.get_trials(deepcopy=False):
             sign = -1 if self.lower else 1
             scores = tuple(sign * each.intermediate_values[i] for i in sorted(each.intermediate_values))
-            values = each.user_attrs.get("values") or {
-                key: decoded(space, each.params[key]) for key, space in self.search.space.items() if key in each.params}
+            noted = each.user_attrs.get("values") or {}             # of the keys that are searched, and of no others
+            values = {key: noted[key] if key in noted else decoded(space, each.params[key])
+                      for key, space in self.search.space.items() if key in noted or key in each.params}
             found.append(Trial(each.number, values, scores, words.get(each.state.name, RUNNING),
                                each.user_attrs.get("error", "")))  # fmt: skip
         return found

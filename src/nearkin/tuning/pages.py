@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from nearkin.comparison import verdicts
-from nearkin.comparison.pages import Sheet
+from nearkin.comparison.pages import Sheet, family_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.spaces import shown
+from nearkin.statistics.unit import Nothing
 from nearkin.tuning.ledger import COMPLETE, FAILED, PRUNED, RUNNING, Ledger, optuna_module
 from nearkin.tuning.plan import Search
 from nearkin.tuning.propose import begins_with_own, planned
@@ -97,17 +98,25 @@ def importance_sheet(ledgers: Sequence[Ledger]) -> Sheet | None:
 
 
 def gains_sheet(gains: Sequence[Gain]) -> Sheet:
-    """Tuned minus default on the test."""
+    """Tuned less default on the test: the difference, its interval with its parts, and the verdict."""
     rows = []
     for gain in gains:
-        d, metric = gain.difference, gain.metric
-        rows.append([gain.name, metric, str(d.n), amount(metric, gain.default), amount(metric, gain.tuned),
-                     verdicts.amount(metric, d.mean, signed=True), verdicts.span(metric, d.low, d.high, signed=True),
-                     "–" if d.p is None else f"{d.p:.3f}",
-                     "–" if gain.p_holm is None else f"{gain.p_holm:.3f}"])  # fmt: skip
-    notes = ["seeds that no trial had, each run tested once; 95 % interval and paired t test over seeds; Holm's "
-             "correction over the rows of a metric"]  # fmt: skip
-    header = ["row", "metric", "seeds", "default", "tuned", "tuned - default", "95 % interval", "p", "Holm"]
+        metric, pair, d = gain.metric, gain.pair, gain.pair.difference
+        numbers = ["–"] * 5
+        if d is not None and not isinstance(pair.shared, Nothing):
+            tuned, default = pair.shared.values.mean(axis=1)
+            numbers = [
+                str(d.n), amount(metric, default), amount(metric, tuned), verdicts.amount(metric, d.mean, signed=True),
+                verdicts.span(metric, d.low, d.high, signed=True),
+            ]  # fmt: skip
+        p = "–" if pair.p is None else "< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"
+        rows.append([gain.name, metric, verdicts.verdict_words(pair, metric), *numbers,
+                     verdicts.interval_words(pair, metric), p])  # fmt: skip
+    family = verdicts.Family([gain.pair for gain in gains], "every tuned row against its default one, for each metric")
+    notes = ["seeds that no trial had, each run tested once; means are over the seeds and folds that both have",
+             *family_words(family)]  # fmt: skip
+    header = ["row", "metric", "verdict", "seeds", "default", "tuned", "tuned - default", "95 % interval", "its parts",
+              "p (Holm)"]  # fmt: skip
     return Sheet("what tuning was worth on the test", header, rows, 7, notes)
 
 

@@ -124,7 +124,7 @@ class Searching:
                 claim.lock.release()                                # nothing was wrong with its settings: once more
                 self.pieces = [piece for piece in self.pieces if piece.claim is not claim]
                 continue
-            scores = [score_at(p.run, ledger.search.select, ledger.search.rungs[claim.rung], ledger.lower) for p in own]
+            scores = [score_at(p.run, ledger.search.select, ledger.search.rungs[claim.rung]) for p in own]
             if errors or None in scores:
                 ledger.fail(claim, errors[0] if errors else "its runs have no validation result")
             else:
@@ -168,13 +168,13 @@ def lower(select: str) -> bool:
     return metric_of(select).sign < 0
 
 
-def score_at(run: Run, select: str, epoch: int, lower: bool = False) -> float | None:
+def score_at(run: Run, select: str, epoch: int) -> float | None:
     """The best validation result of a run up to an epoch; None where it has none."""
     if run.final and run.read_json("final.json")["epochs_trained"] <= epoch:
         return run.read_json("final.json")["validation"].get(select)
     lines = [line for line in read_log(Path(run.path) / "log.jsonl") if line.get("epoch_end", epoch + 1) <= epoch]
     found = [line["validation"][select] for line in lines if select in line.get("validation", {})]
-    return None if not found else min(found) if lower else max(found)
+    return None if not found else min(found) if lower(select) else max(found)
 
 
 def epochs_saved(ledger: Ledger) -> tuple[int, int]:

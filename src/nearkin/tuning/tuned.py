@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from nearkin.comparison.gather import Gathered
+from nearkin.comparison.compare import WITHIN
+from nearkin.comparison.gather import Gathered, Member
+from nearkin.comparison.rows import row_of
 from nearkin.config.spec import make_spec
-from nearkin.statistics.paired import Difference, holm, paired
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.statistics.verdict import Pair, judge
 from nearkin.studies.cells import Study
 from nearkin.tuning.ledger import Ledger, Trial
 from nearkin.tuning.propose import planned
+
+SETTINGS = ("tuned", "default")                 # labels of the last axis of a study that is searched
 
 
 @dataclass(frozen=True)
@@ -47,43 +51,30 @@ def with_tuned(study: Study, bests: Sequence[Best], *, alone: bool = False) -> S
 
 @dataclass(frozen=True)
 class Gain:
-    """What tuning was worth for one row: tuned minus default, seed by seed."""
+    """What tuning was worth for one row of a study: tuned less default, and what may be said of it."""
 
     name: str
     metric: str
-    default: float
-    tuned: float
-    difference: Difference
-    p_holm: float | None = None
+    pair: Pair                                  # the tuned row, then the default one
 
 
 def gains_of(gathered: Gathered, metrics: Sequence[str]) -> list[Gain]:
-    """Tuned minus default on the test, over the seeds that both have, folds averaged first; Holm's correction is over
-    the rows, for each metric."""
-    rows: dict[tuple[str, ...], dict[str, dict[int, list[dict[str, Any]]]]] = {}
+    """Tuned less default on the test, on the seeds and folds that both have, as `nearkin compare` takes the difference
+    of the two. The rows of a metric are one family."""
+    members: dict[tuple[str, ...], dict[str, list[Member]]] = {}
     for member in gathered.tested:
-        *labels, settings = member.labels.values()
-        if settings in ("default", "tuned") and member.baseline is None:
-            own = rows.setdefault(tuple(labels), {"default": {}, "tuned": {}})
-            own[settings].setdefault(member.seed, []).append(member.numbers("chosen", gathered.select))
-    found: list[Gain] = []
+        *words, settings = member.labels.values()
+        if member.baseline is None and settings in SETTINGS:
+            members.setdefault(tuple(words), {side: [] for side in SETTINGS})[settings].append(member)
+    searched = {labels: sides for labels, sides in members.items() if all(sides.values())}
+    gains = []
     for metric in metrics:
-        own_metric = []
-        for row, both in rows.items():
-            means = {kind: {seed: value for seed, folds in seeds.items() if (value := _mean(folds, metric)) is not None}
-                     for kind, seeds in both.items()}  # fmt: skip
-            seeds = [seed for seed in means["tuned"] if seed in means["default"]]
-            if seeds:
-                a, b = ([means[kind][seed] for seed in seeds] for kind in ("tuned", "default"))
-                name = ", ".join(row) or gathered.name
-                own_metric.append(Gain(name, metric, sum(b) / len(b), sum(a) / len(a), paired(a, b)))
-        known = [gain for gain in own_metric if gain.difference.p is not None]
-        for gain, p in zip(known, holm([g.difference.p or 0.0 for g in known]), strict=True):
-            own_metric[own_metric.index(gain)] = replace(gain, p_holm=float(p))
-        found += own_metric
-    return found
-
-
-def _mean(folds: list[dict[str, Any]], metric: str) -> float | None:
-    values = [fold.get(metric) for fold in folds]
-    return None if None in values or not values else sum(values) / len(values)  # type: ignore[arg-type]
+        pairs = []
+        for labels, sides in searched.items():
+            tuned, default = (row_of(", ".join([*labels, side]), sides[side], metric) for side in SETTINGS)
+            pairs.append((tuned, default))
+        within = WITHIN if metric_of(metric).is_share else None
+        judged = judge(pairs, sign=metric_of(metric).sign, within=within)
+        gains += [Gain(", ".join(labels) or gathered.name, metric, pair)
+                  for labels, pair in zip(searched, judged, strict=True)]  # fmt: skip
+    return gains

@@ -1,13 +1,19 @@
 """What a choice says: who won, by how much and how sure that is, what it rests on, and what comes next."""
 
-import numpy as np
-from scipy import stats
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cache
 
+import numpy as np
+
+from nearkin.comparison.compare import WITHIN
 from nearkin.comparison.pages import Sheet
+from nearkin.comparison.verdicts import interval_words, points, span, verdict_words
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.runs.run import Run
-from nearkin.statistics.intervals import mean_interval
-from nearkin.statistics.paired import paired
+from nearkin.statistics.unit import ByClass, Row, by_class
+from nearkin.statistics.verdict import Outcome, Pair, judge
 from nearkin.tuning.choose import Candidate, Choice
 from nearkin.tuning.pages import amount, unit_of
 from nearkin.tuning.portfolio import UNTRAINED
@@ -26,8 +32,6 @@ def table(choice: Choice) -> Sheet:
     others.sort(key=lambda c: (-len(c.screened), -choice.sign * c.screened[-1] if c.screened else 0.0))
     rows += [[c.name, *_screened(choice, c), "–", "–"] for c in others]
     notes = [f"validation {select} on classes that no run was trained on; only the winner was tested"]
-    if (agreed := agreement(choice)) is not None:
-        notes.append(f"rank correlation of screening with the final runs: {agreed[0]:.2f}, over {agreed[1]} methods")
     notes += [f"{name} was to be trained for real; the time did not suffice" for name in choice.unfinished]
     notes += [f"{c.name}: {c.error}" for c in choice.candidates.values() if c.error]
     header = ["method", "screened, 1 unit", "2 units", f"final {unit_of(select)}", "seeds"]
@@ -39,19 +43,9 @@ def _screened(choice: Choice, candidate: Candidate | None) -> list[str]:
     return [amount(choice.select, scores[i]) if i < len(scores) else "–" for i in range(2)]
 
 
-def agreement(choice: Choice) -> tuple[float, int] | None:
-    """Spearman's correlation of the last screening result and the final one over finalists; None below three."""
-    found = choice.finalists
-    if len(found) < 3:
-        return None
-    pairs = [(c.screened[-1], choice.mean(c)) for c in found]
-    value = stats.spearmanr(*zip(*pairs, strict=True)).statistic
-    return (float(value), len(pairs)) if np.isfinite(value) else None
-
-
 def sentences(choice: Choice) -> list[str]:
     """The verdict in words."""
-    said = (_won(choice), _lead(choice), _over_untrained(choice), _rests_on(choice), _more_time(choice))
+    said = (_won(choice), *_leads(choice), _rests_on(choice), _more_time(choice))
     return [each for each in said if each]
 
 
@@ -65,56 +59,76 @@ def _won(choice: Choice) -> str:
     return f"no loss could be trained within this time: the untrained network is all there is; {tested}"
 
 
-def _lead(choice: Choice) -> str:
-    """By how much, over the next best, with an interval."""
-    ranked = [(c.name, choice.mean(c), c.runs[0]) for c in choice.finalists]
+def leads(finalists: Sequence[Row], untrained: Row, *, sign: int, within: float | None = None) -> list[Pair]:
+    """The best row against the next, and against the untrained network where that is another one.
+
+    The family is every two of the rows: the values that pick the winner are those that it is judged by, so that any two
+    of them might have been told.
+
+    Parameters:
+        finalists: their validation results, on the same seeds.
+        untrained: the untrained network's, on these seeds.
+        sign: of the metric: 1 where high is better, -1 where low is.
+        within: what is small enough to be called equivalent.
+    """
+    ranked = sorted([untrained, *finalists], key=lambda row: -sign * sum(row.values.values()) / len(row.values))
+    judged = judge(list(itertools.combinations(ranked, 2)), sign=sign, within=within)
+    return [pair for pair in judged if pair.first is ranked[0] and pair.second in (ranked[1], untrained)]
+
+
+def validated(name: str, scores: Mapping[int, float], runs: Mapping[int, Run], select: str) -> Row:
+    """Validation results as a row, class by class where the metric is a mean over queries.
+
+    Parameters:
+        name: of the row.
+        scores: seed -> validation result.
+        runs: seed -> the run that has it.
+        select: the metric.
+    """
+    if metric_of(select).kind != "query":
+        return Row.of_seeds(name, scores)
+
+    @cache
+    def of_run(run: Run) -> ByClass | None:
+        with np.load(run.file("validation.npz")) as stored:
+            labels, z = stored["labels"], stored["embeddings"]
+        return by_class(labels, evaluate(z, labels, metrics=[select]).per_query[select])
+
+    classes = of_run(next(iter(runs.values())))
+    queries = None if classes is None else int(classes.queries.sum())
+    return Row.of_seeds(name, scores, queries=queries, by_class=lambda key: of_run(runs[key.seed]))
+
+
+def _leads(choice: Choice) -> list[str]:
+    """By how much the winner leads, and what may be said of that."""
+    if not choice.finalists:
+        return []
     assert choice.untrained is not None
-    ranked.append((UNTRAINED, choice.plain, choice.untrained))
-    ranked.sort(key=lambda each: -choice.sign * each[1])
-    if len(ranked) < 2:
-        return ""
-    (_, mean, run), (second, other, run_of_second) = ranked[:2]
-    trained = [c for c in choice.finalists if c.name in (ranked[0][0], second)]
-    if len(choice.seeds) >= 3 and len(trained) == 2:
-        a, b = (c.scores(choice.select) for c in sorted(trained, key=lambda c: c.name != ranked[0][0]))
-        d = paired([a[seed] for seed in choice.seeds], [b[seed] for seed in choice.seeds])
-        mean_d, low, high, over = d.mean, d.low, d.high, f"{d.n} seeds"
-    else:
-        differences = by_class(run, run_of_second, choice.select)
-        found = mean_interval(differences)
-        mean_d, low, high = mean - other, found.low, found.high
-        over = f"{len(differences)} validation classes, one seed"
-    if low is None or high is None:
-        return f"its lead over {second} is {100 * mean_d:+.1f} points on validation; one class gives no interval"
-    sure = "it can be believed" if low * choice.sign > 0 or high * choice.sign < 0 else "it may be chance"
-    return f"its lead over {second} is {100 * mean_d:+.1f} points on validation (95 % interval over {over}: " \
-           f"{100 * low:+.1f} to {100 * high:+.1f}): {sure}"  # fmt: skip
+    select, seeds = choice.select, choice.seeds
+    finalists = []
+    for candidate in choice.finalists:
+        scores = candidate.scores(select)
+        finalists.append(validated(candidate.name, {seed: scores[seed] for seed in seeds}, candidate.runs, select))
+    untrained = validated(UNTRAINED, dict.fromkeys(seeds, choice.plain), dict.fromkeys(seeds, choice.untrained), select)
+    within = WITHIN if metric_of(select).is_share else None
+    pairs = leads(finalists, untrained, sign=choice.sign, within=within)
+    said = [_lead(pair, select) for pair in pairs]
+    if any(pair.p is not None for pair in pairs):
+        said.append(f"{UNTRAINED} was run once: its value stands beside every seed; the {pairs[0].family} comparisons "
+                    "of every two of these rows are one family, because any of them might have won")  # fmt: skip
+    return said
 
 
-def _over_untrained(choice: Choice) -> str:
-    """Was training worth it? Told where another loss stands between the winner and the untrained network."""
-    if choice.winner is None or len(choice.finalists) < 2 or choice.sign * choice.mean(choice.finalists[1]) < (
-        choice.sign * choice.plain):
-        return ""
-    assert choice.untrained is not None
-    found = mean_interval(by_class(choice.winner.runs[0], choice.untrained, choice.select))
-    lead = f"its lead over {UNTRAINED} is {100 * (choice.mean(choice.winner) - choice.plain):+.1f} points"
-    if found.low is None or found.high is None:
-        return lead
-    sure = "it can be believed" if found.low * choice.sign > 0 else f"it may be chance: compare with {UNTRAINED}, too"
-    return f"{lead} (over {found.n} validation classes: {100 * found.low:+.1f} to {100 * found.high:+.1f}): {sure}"
-
-
-def by_class(first: Run, second: Run, select: str) -> np.ndarray:
-    """The difference of two runs on their validation images, class by class.                                   (C,)"""
-    values = []
-    for run in (first, second):
-        with np.load(run.path / "validation.npz") as held:
-            labels = held["labels"]
-            found = evaluate(held["embeddings"], labels, metrics=[select])
-        per_query = next(iter(found.per_query.values()))
-        values.append(np.array([np.nanmean(per_query[labels == c]) for c in np.unique(labels)]))
-    return values[0] - values[1]
+def _lead(pair: Pair, select: str) -> str:
+    """One lead in words: positive is better, whatever the metric."""
+    d = pair.difference
+    assert d is not None                                            # the same seeds
+    words = f"its lead over {pair.second.name} is {points(select, pair.sign * d.mean, signed=True)} on validation"
+    if pair.outcome is Outcome.NONE or d.low is None or d.high is None:
+        return f"{words}; {verdict_words(pair, select)}"
+    low, high = sorted((pair.sign * d.low, pair.sign * d.high))
+    words += f" (95 % interval {span(select, low, high, signed=True)}; {interval_words(pair, select)})"
+    return f"{words}: {'it can be believed' if pair.decided else verdict_words(pair, select)}"
 
 
 def _rests_on(choice: Choice) -> str:
