@@ -26,13 +26,14 @@ BOUND = 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
 
 
 def study(rng, *, methods=6, seeds=5, settings=1, folds=1, shared=0.0, spreads=None, queries=None, classes=None,
-          missing=lambda rng, method, seed, setting, fold: False):  # fmt: skip
+          preferred=0.0, missing=lambda rng, method, seed, setting, fold: False):  # fmt: skip
     """A study in which no method is better, as a comparison."""
     difficulty = rng.normal(0, 0.1, (settings, folds))
     by_seed = rng.normal(0, 0.01, seeds)                            # a seed's luck, the same for all methods
     luck = rng.normal(0, 0.01, (methods, seeds, settings)) * math.sqrt(1 - shared)
     luck += rng.normal(0, 0.01, (methods, seeds, 1)) * math.sqrt(shared)
     noise = rng.normal(0, NOISE, (methods, seeds))                  # of the few validation classes
+    liked = rng.normal(0, preferred, (methods, classes or 1))       # what each method happens to do well on
     hard = rng.normal(0, 0.05, classes or 1)
     rows = []
     for m in range(methods):
@@ -45,7 +46,7 @@ def study(rng, *, methods=6, seeds=5, settings=1, folds=1, shared=0.0, spreads=N
             value = 0.5 + difficulty[b, f] + by_seed[s] + spread * luck[m, s, b] + rng.normal(0, 0.002)
             validated[key] = value + noise[m, s]                    # validation shares some of the luck of the test
             if classes:
-                by_class[key] = value + hard + rng.normal(0, 0.02, classes)
+                by_class[key] = value + hard + liked[m] + rng.normal(0, 0.02, classes)
                 value = float(by_class[key].mean())
             values[key] = value if queries is None else rng.binomial(queries, min(max(value, 0.0), 1.0)) / queries
         rows.append(_method(m, values, validated, by_class, queries))
@@ -83,6 +84,7 @@ def drop(chance, *, whole=False, only=None):
 CONDITIONS = {
     "balanced": {"settings": 2, "folds": 3},
     "balanced, with classes": {"classes": 20},
+    "methods that do well on other classes": {"methods": 12, "classes": 20, "preferred": 0.2},
     "ten methods": {"methods": 10},
     "unequal spreads": {"spreads": [0.2, 0.5, 1, 1, 2, 5]},
     "unequal seeds": {"seeds": 8, "missing": lambda rng, m, s, b, f: s >= 4 + m % 4},

@@ -10,6 +10,7 @@ from typing import Any
 
 from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
+from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, choices, some
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
@@ -169,6 +170,7 @@ def _study_of(name: str, store: Store) -> dict[str, Any] | None:
     try:
         told = without_sum(json.loads(file.read_text()))
         missing = [key for key in ("name", "axes", "metrics", "cells") if key not in told]
+        note_stored(import_paths(told))                             # metrics by import paths: nothing is imported
     except (OSError, ValueError, TypeError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else type(error).__name__
         raise NearkinError(f"{file} is damaged ({reason}): run the study again, which writes it anew") from error
@@ -208,10 +210,10 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
             absent.append(damage)
             continue
         words = flatten(run.stored)
-        if lacking := [key for key in ("train.epochs", "train.seed", "data.name") if key not in words]:
+        if lacking := [key for key in ("train.epochs", "train.seed", "data.name", "model.head") if key not in words]:
             absent.append(f"run {run.hash} is damaged: spec.yaml has no {lacking[0]}")
             continue
-        baseline = None if words["train.epochs"] else baseline_of(words.get("model.head"))
+        baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
         members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
     if not members:
         raise NearkinError(some(absent, 3))

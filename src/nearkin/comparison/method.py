@@ -1,10 +1,10 @@
 """One row of a comparison: a method, its kind, its runs, and its values on the unit of comparison."""
 
+import inspect
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from nearkin.comparison.gather import Member
-from nearkin.errors import NearkinError
 from nearkin.registry import LOSSES
 from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_interval
 from nearkin.statistics.unit import Row
@@ -53,9 +53,8 @@ def kind_of(member: Member) -> str:
     classes, and takes no pairs from a miner."""
     if member.untrained:
         return UNTRAINED
-    try:
-        loss = LOSSES[member.settings["loss.name"]]
-    except NearkinError:                                            # a loss of the user's own that is not here now
+    loss = LOSSES.known(str(member.settings["loss.name"]))
+    if loss is None:                                                # by an import path: looking at runs imports nothing
         return "unknown"
-    classes = "num_classes" in loss.__init__.__code__.co_varnames and not loss.accepts
+    classes = "num_classes" in inspect.signature(loss).parameters and not getattr(loss, "accepts", ())
     return "classification" if classes else "ranking"

@@ -41,6 +41,8 @@ def notes_of(
         failed = sum(m.error is not None for m in waiting)
         left = f"{len(waiting) + len(gathered.absent)} of {len(gathered.members) + len(gathered.absent)} runs"
         notes.append(f"{left} have no result{f', {failed} of them failed' if failed else ''}")
+    if damaged := [words for words in gathered.absent if " is damaged: " in words]:
+        notes.append(f"left out: {some(damaged, 3)}")
     return notes
 
 

@@ -129,13 +129,13 @@ def family_words(family: Family) -> list[str]:
     """How many comparisons are corrected together, and what their intervals are over."""
     tested = max((pair.family for pair in family.pairs), default=0)
     count = f"one family of {tested} comparison{'s' * (tested != 1)}, {family.words}"
-    words = [f"{count}: p is that of the paired t test over common seeds, spreads moderated over the family, after "
-             "Holm's correction"]  # fmt: skip
+    words = [f"{count}: p is that of the paired t test over common seeds, spreads moderated over the family, or over "
+             "seeds and classes, whichever is the larger, after Holm's correction"]  # fmt: skip
     if not tested:
         words = [f"nothing is tested: {FEW}"] if family.pairs else []
     if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
         words.append("the interval is over other seeds and other test classes, ± is what each alone would give; "
-                     "a difference counts when the test rejects and the interval excludes 0")  # fmt: skip
+                     "a difference counts when p is below 0.05")  # fmt: skip
     elif any(pair.difference is not None and pair.difference.low is not None for pair in family.pairs):
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
     return words

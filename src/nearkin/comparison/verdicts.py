@@ -7,6 +7,7 @@ from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.groups import Groups, groups
+from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.unit import FEW, LEAST_SEEDS, Nothing
 from nearkin.statistics.verdict import Outcome, Pair, judge
 
@@ -115,8 +116,8 @@ def verdict_words(pair: Pair, metric: str) -> str:
     words = f"undecided: {d.n} seeds could have shown a difference of {points(metric, pair.smallest or 0.0)}"
     if d.excludes_zero and pair.family > 1:
         words += f" (its interval excludes 0, but among {pair.family} comparisons that can be chance)"
-    elif pair.p is not None and pair.p < 0.05:
-        words += " (the seeds agree, but other test classes might not)"
+    elif d.p is not None and d.p < ALPHA:
+        words += " (the seeds agree, but other classes might not)"
     return words
 
 

@@ -96,12 +96,15 @@ def class_variance(classes: ClassDifferences) -> float:
     return float(count / (count - 1) * (w**2 * (d - w @ d) ** 2).sum())
 
 
+def joint(v_seeds: float, n: int, v_classes: float, count: int) -> tuple[float, float]:
+    """The variance of a difference over seeds and classes, and its degrees of freedom."""
+    total = v_seeds + v_classes
+    return total, total**2 / (v_seeds**2 / (n - 1) + v_classes**2 / (count - 1)) if total > 0 else 1.0
+
+
 def joint_half(v_seeds: float, n: int, v_classes: float, count: int, level: float = LEVEL) -> float:
     """Half the width of the interval over seeds and classes."""
-    total = v_seeds + v_classes
-    if total == 0:
-        return 0.0
-    df = total**2 / (v_seeds**2 / (n - 1) + v_classes**2 / (count - 1))
+    total, df = joint(v_seeds, n, v_classes, count)
     return t_quantile(df, level) * math.sqrt(total)
 
 

@@ -1,6 +1,6 @@
 """What a comparison could have shown: the power of the rule in verdict.py, and the smallest difference it would find.
 
-A difference counts when the t test over seeds rejects at `alpha` *and* the interval over seeds and classes excludes 0.
+A difference counts when the t test over seeds *and* that over seeds and classes reject at `alpha`.
 Both bounds depend on the spreads that the study happens to show, s² over seeds and V_C over classes, which are scaled
 chi-squared; the difference itself is normal and independent of them. The power is the mean over these spreads.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from nearkin.statistics.intervals import ALPHA, LEVEL, t_quantile
+from nearkin.statistics.intervals import ALPHA, t_quantile
 
 POWER = 0.8                 # Cohen 1988: the usual chance to find a difference that is there
 
@@ -45,12 +45,12 @@ class Design:
         moderated = (self.prior_df * self.prior_std**2 + (self.n - 1) * s2) / df
         seeds = t_quantile(df, 1 - self.alpha) * np.sqrt(moderated / self.n)
         if self.class_error is None or self.class_count is None:
-            return np.maximum(seeds, t_quantile(self.n - 1) * np.sqrt(s2 / self.n))
+            return np.maximum(seeds, t_quantile(self.n - 1) * np.sqrt(s2 / self.n))         # the interval excludes 0
         v_s, df_c = (s2 / self.n)[:, None], self.class_count - 1
         v_c = self.class_error**2 * _chi_squared(df_c, 10)[None, :]                                           # (1, 10)
         total = v_s + v_c
         joint = total**2 / (v_s**2 / (self.n - 1) + v_c**2 / df_c)
-        return np.maximum(seeds[:, None], _t_quantile(joint) * np.sqrt(total)).ravel()                      # (2000,)
+        return np.maximum(seeds[:, None], _t_quantile(joint, self.alpha) * np.sqrt(total)).ravel()          # (2000,)
 
     @property
     def error(self) -> float:
@@ -87,6 +87,6 @@ def _chi_squared(df: int, points: int) -> NDArray[np.float64]:
     return 2 * special.gammaincinv(df / 2, (np.arange(points) + 0.5) / points) / df
 
 
-def _t_quantile(df: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quantile of the 95 % interval for many degrees of freedom."""
-    return special.stdtrit(df, (1 + LEVEL) / 2)
+def _t_quantile(df: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+    """What the two-sided test at `alpha` asks for, for many degrees of freedom."""
+    return special.stdtrit(df, 1 - alpha / 2)

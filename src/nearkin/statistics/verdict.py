@@ -1,7 +1,7 @@
 """What may be said of two rows: distinguishable, equivalent, undecided, or nothing.
 
-    distinguishable     the t test over seeds rejects after Holm's correction over the family, and the interval over
-                        seeds and classes excludes 0
+    distinguishable     the t test over seeds and the test over seeds and classes both reject after Holm's correction
+                        over the family; the interval over seeds and classes then excludes 0
     equivalent          else, and the whole interval lies within ±x
     undecided           else
     none                fewer than three common seeds: no verdict
@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from nearkin.statistics.intervals import ALPHA, t_test
-from nearkin.statistics.paired import Difference, holm, paired, probability_of_improvement, resolution
+from nearkin.statistics.paired import Difference, holm, joint, paired, probability_of_improvement, resolution
 from nearkin.statistics.power import Design, smallest
 from nearkin.statistics.unit import LEAST_SEEDS, Common, Nothing, Row, class_differences, common
 
@@ -150,10 +150,17 @@ def moderate(spreads: Sequence[tuple[float, int]], rows: int) -> list[Spread]:
 
 
 def _test(d: Difference, spread: Spread) -> float:
-    """The p value of a difference over seeds, with its moderated spread."""
+    """The p value of a difference: over seeds, with its moderated spread, or over seeds and classes, whichever is the
+    larger. (With the classes left uncorrected, 10 to 26 % of families of twelve rows that are equal over all classes
+    that there could be had a verdict.)"""
     if spread.std == 0:
-        return 1.0 if abs(d.mean) < 1e-12 else 0.0
-    return t_test(d.mean / (spread.std / math.sqrt(d.n)), spread.prior_df + d.n - 1)
+        over_seeds = 1.0 if abs(d.mean) < 1e-12 else 0.0
+    else:
+        over_seeds = t_test(d.mean / (spread.std / math.sqrt(d.n)), spread.prior_df + d.n - 1)
+    if d.class_error is None or d.class_count is None or d.std is None:
+        return over_seeds
+    total, df = joint(d.std**2 / d.n, d.n, d.class_error**2, d.class_count)
+    return max(over_seeds, t_test(d.mean / math.sqrt(total), df) if total > 0 else over_seeds)
 
 
 def _difference(first: Row, second: Row, shared: Common | Nothing) -> Difference | None:
