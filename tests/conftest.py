@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+os.environ.setdefault("NEARKIN_FSYNC", "0")      # no test cuts the power
 torch.set_num_threads(1)        # two test workers with two threads each would starve each other
 
 

@@ -17,8 +17,8 @@ def add_run(
     root, name, words, metrics, *, seed=0, data_hash="d0", validation=None, curve=None, steps=100, queries=None,
     per_query=None,
 ):  # fmt: skip
-    """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve. `per_query` is
-    metric -> class -> values of its queries."""
+    """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve. `per_query`
+    is metric -> class -> values of its queries."""
     path = Path(root) / name
     path.mkdir(parents=True)
     words = {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4} | words
@@ -50,7 +50,8 @@ def _write_per_query(path, per_query):
 
     first = next(iter(per_query.values()))
     labels = [label for label, values in first.items() for _ in values]
-    columns = {metric: [float(v) for values in classes.values() for v in values] for metric, classes in per_query.items()}
+    columns = {metric: [float(v) for values in classes.values() for v in values]
+               for metric, classes in per_query.items()}  # fmt: skip
     pq.write_table(pa.table({"query": range(len(labels)), "label": labels} | columns), path / "per_query.parquet")
 
 

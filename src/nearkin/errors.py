@@ -1,8 +1,12 @@
 """The one exception that a user is meant to read, and the words it is made of."""
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
+
+# control characters but tab and newline, and marks that turn the direction of writing: a terminal obeys them
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class NearkinError(ValueError):
@@ -21,3 +25,9 @@ def some(items: Sequence[Any], shown: int = 5) -> str:
     """'a, b, c, d, e and 3 more': the first few of a list, for a message."""
     rest = len(items) - shown
     return ", ".join(str(item) for item in items[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def printable(text: str) -> str:
+    """A text for a terminal, with a mark in the place of every character that the terminal would obey: names of files
+    and classes may be anyone's."""
+    return OBEYED.sub("\ufffd", text)

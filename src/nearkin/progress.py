@@ -10,15 +10,39 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
+
+from nearkin.errors import printable
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 EVERY = 5.0                         # seconds between two lines where there is no terminal
+
+
+class Screen(Console):
+    """A console for texts that may be anyone's: brackets are brackets and colons are colons, never markup, and nothing
+    but rich itself tells the terminal what to do.
+
+    Parameters:
+        settings: those of rich's Console.
+    """
+
+    def __init__(self, **settings: Any):
+        super().__init__(markup=False, emoji=False, **settings)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich does it, without control characters in the texts."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield segment._replace(text=printable(segment.text))
 
 
 class Advance(Protocol):
@@ -33,12 +57,13 @@ def bar(
 ) -> Iterator[Advance]:
     """A bar with the time left, moved by calls of what this yields. Without a terminal, work that takes longer than
     EVERY seconds prints a line that often; shorter work prints nothing."""
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     if not console.is_terminal:
         yield (lambda done, total=None, note="": None) if hide or console.quiet else Lines(title, total, console)
         return
-    note = TextColumn("{task.fields[note]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
+    note = TextColumn("{task.fields[note]}", markup=False)
+    title_column = TextColumn("{task.description}", markup=False)
+    columns = (title_column, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), note)
     with Progress(*columns, console=console, transient=True, disable=hide) as progress:
         task = progress.add_task(title, total=total, note="")
 
@@ -72,12 +97,18 @@ class Lines:
         words = [f"{self.title}: {done:,}" + (f" of {self.total:,}" if self.total else "")]
         if self.total and done:
             words.append(f"{duration((now - self.began) / done * max(0, self.total - done))} left")
-        self.console.print(", ".join([*words, note] if note else words), highlight=False, markup=False, soft_wrap=True)
+        self.console.print(", ".join([*words, note] if note else words), highlight=False, soft_wrap=True)
 
 
 def note(line: str) -> None:
     """One line on stderr, for what was decided without asking."""
-    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+    Screen(stderr=True).print(line, highlight=False, soft_wrap=True)
+
+
+@cache
+def note_once(line: str) -> None:
+    """The same, once in a process."""
+    note(line)
 
 
 def duration(seconds: float) -> str:

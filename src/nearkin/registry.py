@@ -1,4 +1,8 @@
-"""Name -> class. One registry for each kind of part."""
+"""Name -> class. One registry for each kind of part.
+
+A name with a dot is an import path. What it leads to is looked at before it is called: each registry says, where the
+base class of its kind is defined, which classes or functions it takes (`Registry.takes`).
+"""
 
 import importlib
 import inspect
@@ -7,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nearkin.consent import check_consent, is_path
 from nearkin.errors import NearkinError, choices
 
 
@@ -30,6 +35,22 @@ class Registry:
         self.kind = kind
         self._classes: dict[str, type] = {}
         self._families: dict[str, Callable[[str], Any]] = {}
+        self._imported: dict[str, Any] = {}
+        self._bases: tuple[type, ...] = ()
+        self._form: Callable[[Any], bool] = lambda part: False
+        self._wanted = "nothing"
+
+    def takes(self, *bases: type, words: str, form: Callable[[Any], bool] | None = None) -> None:
+        """Say what an import path may lead to.
+
+        Parameters:
+            bases: a class that derives from one of them.
+            words: the same for people, as in "a nearkin.losses.Loss".
+            form: for parts without a base class: is this object one? It is not called to find out.
+        """
+        self._bases, self._wanted = bases, words
+        if form is not None:
+            self._form = form
 
     def register(
         self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None
@@ -72,19 +93,30 @@ class Registry:
         prefix, slash, member = name.partition("/")
         if slash and prefix in self._families:
             return self._families[prefix](member)
-        if "." in name:
+        if is_path(name):
             return self._import(name)
         raise NearkinError(f"unknown {self.kind} {name!r}: {choices(name, self._classes)}")
 
-    def _import(self, path: str) -> type:
+    def _import(self, path: str) -> Any:
+        """What an import path leads to, if the user wants it imported and it is a part of this kind."""
+        check_consent(self.kind, path)
         here = str(Path.cwd())
         if here not in sys.path:  # a console script does not see the folder it is called in
             sys.path.append(here)
         module, _, attribute = path.rpartition(".")
         try:
-            return getattr(importlib.import_module(module), attribute)
+            part = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise NearkinError(f"{self.kind} {path!r} cannot be imported: {error}") from error
+        if not (isinstance(part, type) and issubclass(part, self._bases)) and not self._form(part):
+            what = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
+            raise NearkinError(f"{self.kind} {path!r} is {what}; wanted is {self._wanted}")
+        self._imported[path] = part
+        return part
+
+    def known(self, name: str) -> Any:
+        """What a name stands for, if that is known without importing anything; else None."""
+        return self._classes.get(name, self._imported.get(name))
 
     def names(self) -> list[str]:
         """All registered names, sorted."""

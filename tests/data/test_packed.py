@@ -286,13 +286,24 @@ def test_a_packed_file_cut_short_is_said_and_made_again(table, cache_folder, cut
     assert built(cache_folder) == expected
 
 
-def test_a_packed_image_that_is_damaged_inside_is_named(table, cache_folder):
-    open_images(table, resize=16, cache="packed")
-    (file,) = (cache_folder / "packed").glob("*/pixels.bin")
-    file.write_bytes(bytes(file.stat().st_size))
-    images = open_images(table, resize=16, cache="packed")
-    with pytest.raises(NearkinError, match=r"image 3 of the packed .*pixels\.bin is damaged.*nearkin cache clear"):
-        images[3]
+@pytest.mark.parametrize("form", ["decoded", "packed"])
+def test_an_image_that_is_damaged_inside_is_never_shown(table, cache_folder, monkeypatch, capsys, form):
+    before = [image.copy() for image in open_images(table, resize=16, cache=form)]
+    expected = built(cache_folder)
+    (file,) = (cache_folder / form).glob("*/pixels.bin")
+    for small in (0, 1 << 26):                                      # a large file; one that is verified when opened
+        monkeypatch.setattr("nearkin.data.cache.SMALL", small)
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 4
+        file.write_bytes(content)
+        if not small:
+            images = open_images(table, resize=16, cache=form)
+            with pytest.raises(NearkinError, match=r"image \d+ of .* is damaged: its CRC-32 differs; the same command"):
+                [images[i] for i in range(len(images))]
+        images = open_images(table, resize=16, cache=form)
+        assert "is damaged and is made again" in capsys.readouterr().err
+        assert built(cache_folder) == expected
+        assert all(np.array_equal(images[i], before[i]) for i in range(len(images)))
 
 
 def test_none_stops_at_a_damaged_image_or_skips_it_as_decoded_does(table, cache_folder):

@@ -71,6 +71,8 @@ class TestListing:
     def test_damaged_and_foreign_runs_are_shown_as_such(self, copied):
         first, second, third = sorted(p for p in copied.iterdir() if p.is_dir())
         (first / "spec.yaml").write_text("spec: [1, 2")
+        for path in (second, third):
+            (path / "files.json").unlink()                          # else their checksums would say it
         (second / "spec.yaml").write_text(yaml.safe_dump({"schema": SCHEMA + 1, "spec": {}}))
         (third / "final.json").write_text("{")
         (copied / "foreign").mkdir()
@@ -96,6 +98,7 @@ class TestListing:
             head["spec"]["loss"] = {"name": "trap_losses.Mine", "margin": 3}
             head["spec"]["model"]["backbone"] = "trap_losses.Net"
             (run.path / "spec.yaml").write_text(yaml.safe_dump(head))
+            (run.path / "files.json").unlink()
         rows = listed(copied)
         assert {row["loss"] for row in rows} == {"trap_losses.Mine"}
         for row in rows:
@@ -111,6 +114,7 @@ class TestIdentity:
         head = run.head()
         head["spec"]["loss"]["margin"] = 0.7                        # as if the default had been another
         (run.path / "spec.yaml").write_text(yaml.safe_dump(head))
+        (run.path / "files.json").unlink()
         with pytest.raises(NearkinError, match=r"loss\.margin=0\.7 is stored, loss\.margin=0\.2 is asked for"):
             nearkin.train(tiny | {"loss": "triplet"}, runs=copied, epochs=1)
 

@@ -38,7 +38,7 @@ def same(a, b):
 def test_a_run_is_stored_whole(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path)
     files = {"spec.yaml", "split.json", "environment.json", "log.jsonl", "model.pt", "validation.npz", "final.json",
-             "embeddings.npz", "test.parquet", "per_query.parquet", "result.json", "lock"}  # fmt: skip
+             "embeddings.npz", "test.parquet", "per_query.parquet", "result.json", "files.json", "lock"}  # fmt: skip
     assert {p.name for p in run.path.iterdir()} == files
     assert run.spec.hash(run.result["data_hash"], prepare(run.spec).split.hash()) == run.hash
     with np.load(run.path / "embeddings.npz") as stored:
@@ -270,6 +270,7 @@ def test_a_truncated_checkpoint_is_said(tiny, tmp_path, monkeypatch):
 def test_a_checkpoint_of_another_model_is_said(tiny, tmp_path):
     run, other = (nearkin.train(tiny | {"dim": dim}, runs=tmp_path) for dim in (16, 8))
     (run.path / "model.pt").write_bytes((other.path / "model.pt").read_bytes())
+    (run.path / "files.json").unlink()
     with pytest.raises(NearkinError, match=r"model.pt does not fit the model of its spec"):
         nearkin.load(run)
 
@@ -284,7 +285,7 @@ def test_a_full_disk_leaves_nothing_half_written(tiny, tmp_path, monkeypatch):
     with pytest.raises(NearkinError, match="the disk is full"):
         nearkin.train(tiny, runs=tmp_path)
     left = {p.name for p in next(tmp_path.iterdir()).iterdir()}
-    assert left <= {"spec.yaml", "split.json", "environment.json", "lock", "log.jsonl"}
+    assert left <= {"spec.yaml", "split.json", "environment.json", "files.json", "lock", "log.jsonl"}
 
 
 def test_one_process_a_run(tiny, tmp_path):

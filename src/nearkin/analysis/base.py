@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.pages import Sheet, sentence
 from nearkin.errors import NearkinError
+from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
 
@@ -138,3 +139,6 @@ def markdown(sheets: Mapping[str, Sheet]) -> str:
         notes = [sentence(note) for note in sheet.notes]
         parts.append("\n\n".join([*([f"**{sheet.title}**"] if sheet.title else []), "\n".join(lines), *notes]))
     return "\n\n".join(parts) + "\n"
+
+
+ANALYSES.takes(Analysis, words="a nearkin.analysis.Analysis")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from nearkin.cli import tables
-from nearkin.cli.options import Json, Runs
+from nearkin.cli.options import Json, Runs, Trust
 from nearkin.errors import NearkinError
 from nearkin.registry import ANALYSES
 
@@ -30,6 +30,7 @@ def analyse_command(
         str | None, typer.Option("--pair", help="Two test images, by their rows in the data: 4000,4001 (activation).")
     ] = None,
     runs: Runs = Path("runs"),
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Look into what runs have learned: tables, and numbers and figures as files."""
@@ -65,7 +66,7 @@ def analyse_command(
         return
     for folder in dict.fromkeys(path.parent for path in written):
         inside = ", ".join(path.name for path in written if path.parent == folder)
-        tables.out.print(f"stored: {inside} in {folder}", highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(f"stored: {inside} in {folder}", highlight=False, soft_wrap=True)
 
 
 def options(images: int | None, every: bool, seed: int | None, pair: str | None) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """The command line: parse, call, print. Each group of commands has a file of its own."""
 
 import errno
+import io
 import os
+import re
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -29,10 +32,11 @@ from nearkin.cli.tune import tune_command
 from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, printable
 from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
+NO_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate|not enough memory|can't start new thread", re.I)
 
 
 def print_version(asked: bool) -> None:
@@ -81,36 +85,64 @@ app.add_typer(runs_app, name="runs")
 
 
 def main() -> None:
-    """Run a command; bad input is one line on stderr and exit code 2, never a traceback."""
+    """Run a command. Bad input is one line on stderr and exit code 2; what the system refuses (a full disk, too little
+    memory, a folder that may not be written) is one line and exit code 1. Neither is a traceback."""
     tune_allocator()
+    open_output()
     try:
         code = app(with_address(sys.argv[1:]), standalone_mode=False)
+        sys.stdout.flush()                                          # here it can still be said that it failed
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
             print(error.format_message(), file=sys.stderr)
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
-        print(f"nearkin: {error}", file=sys.stderr, flush=True)
+        print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
         os._exit(2)                                                 # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
         print("nearkin: interrupted", file=sys.stderr)
         sys.exit(130)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            fail(f"the disk is full: {error.filename or 'cannot write'}")
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT):
+    except BrokenPipeError:                                         # as in `nearkin runs list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if (reason := refused(error)) is None:
             raise
-        fail(f"{error.filename}: {error.strerror}")
+        fail(reason, 1)
     sys.exit(code or 0)
 
 
-def fail(message: str) -> None:
-    """One line on stderr, exit code 2."""
-    print(f"nearkin: {distributed.prefix()}{message}", file=sys.stderr)
-    sys.exit(2)
+def open_output() -> None:
+    """Have somewhere to write, and characters that the terminal does not know written as question marks."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:                              # closed by the caller: nobody wants to see it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def refused(error: Exception) -> str | None:
+    """In one line, what the system refused: a file, or memory, which torch asks for in its own words; None: it is
+    another error."""
+    if isinstance(error, OSError):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return f"the disk is full: {error.filename or 'cannot write'}"
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY.search(str(error))):
+        detail = " ".join(str(error).split())[:200]
+        return f"there is too little memory{f': {detail}' if detail else ''}"
+    return None
+
+
+def fail(message: str, code: int = 2) -> None:
+    """One line on stderr, and an exit code."""
+    print(printable(f"nearkin: {distributed.prefix()}{message}"), file=sys.stderr)
+    with suppress(OSError):                                         # what was printed before may not be writable either
+        sys.stdout.flush()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def choose_command(
     count = workers or min(os.cpu_count() or 1, 8)
 
     def say(text: str) -> None:
-        tables.err.print(text, highlight=False, markup=False, soft_wrap=True)
+        tables.err.print(text, highlight=False, soft_wrap=True)
 
     with resumable(), executor_of(count if ray is None else workers, ray) as executor:
         choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, say, began=began)
@@ -40,8 +40,8 @@ def choose_command(
         choice.run(executor)
     tables.sheet(verdict.table(choice))
     for sentence in verdict.sentences(choice):
-        tables.out.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(sentence, highlight=False, soft_wrap=True)
     where = "" if runs == Path("runs") else f" --runs {runs}"
     run = choice.winning_run.hash
-    tables.out.print(f"the run: {choice.winning_run.path}", highlight=False, markup=False, soft_wrap=True)
-    tables.out.print(f"next: nearkin report {run}{where} -o report.html", highlight=False, markup=False, soft_wrap=True)
+    tables.out.print(f"the run: {choice.winning_run.path}", highlight=False, soft_wrap=True)
+    tables.out.print(f"next: nearkin report {run}{where} -o report.html", highlight=False, soft_wrap=True)

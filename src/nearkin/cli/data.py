@@ -53,7 +53,7 @@ def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json
     else:
         images = "1 image" if len(paths) == 1 else f"{len(paths):,} images"
         said = f"{images} to leave out, with data.exclude={output}"
-        tables.out.print(said, highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(said, highlight=False, soft_wrap=True)
 
 
 @data_app.command("split")
@@ -76,10 +76,10 @@ def split_command(
     if as_json:
         print(text, end="")
     else:
-        tables.out.print(split.describe(table), highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(split.describe(table), highlight=False, soft_wrap=True)
         if output is not None:
             said = f"rows: {output}, for protocol=file protocol.path={output}"
-            tables.out.print(said, highlight=False, markup=False, soft_wrap=True)
+            tables.out.print(said, highlight=False, soft_wrap=True)
 
 
 def _write(file: Path, text: str) -> None:

@@ -53,7 +53,7 @@ def stored_embeddings(run: Run) -> Path:
     """The test embeddings of a run, with labels and roles."""
     if not run.tested:
         raise NearkinError(f"run {run.hash} is not tested, so it has no test embeddings yet: nearkin test {run.hash}")
-    return run.path / "embeddings.npz"
+    return run.file("embeddings.npz")
 
 
 def numbers(text: str | None) -> tuple[int, ...] | None:

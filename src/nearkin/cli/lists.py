@@ -4,6 +4,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from nearkin.cli import catalogue, doctor, tables
 from nearkin.cli.options import Json
@@ -34,5 +35,5 @@ def doctor_command(as_json: Json = False) -> None:
         print(json.dumps([vars(f) for f in findings]))
         return
     colour = {"ok": "green", "missing": "yellow", "trap": "red"}
-    rows = [[f.what, f"[{colour[f.state]}]{f.state}[/]", f.detail.replace("[", r"\[")] for f in findings]
+    rows: list[list[str | Text]] = [[f.what, Text(f.state, colour[f.state]), f.detail] for f in findings]
     tables.out.print(tables.table(None, {"what": "left", "state": "left", "detail": "left"}, rows))

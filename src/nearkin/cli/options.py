@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearkin.consent import trust_all
 from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
@@ -17,13 +18,24 @@ Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the tables as CSV: FILE, FILE-NAME.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
+Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Runs at a time, one thread each; 1, or all that Ray has.")
 ]
 Ray = Annotated[
     str | None, typer.Option("--ray", metavar="[ADDRESS]", help="On a Ray cluster: HOST:PORT; alone: the local one.")
 ]
-Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
+
+
+def trust_stored(trusted: bool) -> None:
+    """`--trust`: import what stored runs name by import paths."""
+    if trusted:
+        trust_all()
+
+
+Trust = Annotated[
+    bool, typer.Option("--trust", callback=trust_stored, help="Import the code that the run names, if it names any.")
+]
 
 
 def executor_of(workers: int | None, ray: str | None) -> "Executor":

@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from nearkin.cli import tables
-from nearkin.cli.options import Runs
+from nearkin.cli.options import Runs, Trust
 from nearkin.cli.train import resumable, training_bar
 
 
 def reproduce_command(
     run: Annotated[str, typer.Argument(help="A run: its hash, the beginning of it, or its folder.")],
     runs: Runs = Path("runs"),
+    trust: Trust = False,
 ) -> None:
     """Train a stored run again and compare: bits on the same machine, metrics elsewhere; exit code 1 if it differs."""
     from nearkin.runs.reproduce import TOLERANCE, reproduce
@@ -23,7 +24,10 @@ def reproduce_command(
             for key, (then, now) in found.metrics.items()]  # fmt: skip
     columns = {"metric": "left", "stored": "right", "again": "right", "difference": "right"}
     tables.out.print(tables.table(f"run {found.run.hash} and the same trained again", columns, rows))
-    if found.same_bits:
+    if found.same_bits and not found.same_metrics:
+        verdict = ("not reproduced: the same weights and embeddings, but a metric differs by "
+                   f"{100 * found.largest:.2f} points: the stored result is not that of its embeddings")  # fmt: skip
+    elif found.same_bits:
         verdict = "reproduced: every weight and every test embedding is the same, bit for bit"
     elif found.ok:
         verdict = f"reproduced: no metric differs by more than {100 * TOLERANCE:.0f} point"
@@ -33,7 +37,9 @@ def reproduce_command(
     else:
         verdict = "not reproduced: same machine and versions, other bits"
     lines = [verdict, *(f"{key} was {then}, is {now}" for key, (then, now) in found.differs.items())]
+    if found.lacking:
+        lines.append(f"not compared, because it could not be measured again: {', '.join(found.lacking)}")
     for line in (*lines, f"stored: {found.again.path}"):
-        tables.out.print(line, highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(line, highlight=False, soft_wrap=True)
     if not found.ok:
         raise typer.Exit(1)

@@ -9,8 +9,10 @@ import typer
 from nearkin.cli import tables
 from nearkin.cli.options import Json, Runs
 from nearkin.config.parse import parse_words
+from nearkin.errors import NearkinError
 from nearkin.runs import listing
-from nearkin.runs.store import Store
+from nearkin.runs.store import Run, Store
+from nearkin.runs.verify import unverified, verify
 
 runs_app = typer.Typer(no_args_is_help=True, help="Look at stored runs.")
 
@@ -23,17 +25,19 @@ def runs_list(
     as_json: Json = False,
 ) -> None:
     """All stored runs, or those that fit."""
-    store = Store(runs)
-    rows = listing.select([listing.row(run) for run in store.runs()], parse_words(where or []), sort)
+    stored = {run.hash: run for run in Store(runs).runs()}
+    rows = listing.select([listing.row(run) for run in stored.values()], parse_words(where or []), sort)
     if as_json:
-        stored = {run.hash: run for run in store.runs()}
-        for each in rows:
-            del each["words"]
-            each |= {"hash": each["run"], "done": each["state"] in ("tested", "trial")}
-            each["result"] = stored[each["run"]].result if each["state"] == "tested" else None
+        for row in rows:
+            run = stored[row["run"]]
+            del row["words"]
+            row |= {"hash": run.hash, "done": row["state"] in ("tested", "trial"), "verified": _is_listed(run)}
+            row["result"] = run.result if row["state"] == "tested" else None
         print(json.dumps(rows))
     elif rows:
         tables.out.print(tables.runs_table(rows))
+        if bare := sum(not _is_listed(stored[row["run"]]) for row in rows):
+            say(f"{bare} of {len(rows)} runs are unverified: they were stored without checksums")
     else:
         tables.out.print(f"no runs in {runs}" if not where else f"no such runs in {runs}", highlight=False)
 
@@ -46,27 +50,79 @@ def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> Non
     if as_json:
         print(json.dumps({"spec": stored, "result": found.result if found.tested else None}))
         return
-    tables.out.print((found.path / "spec.yaml").read_text(), highlight=False, markup=False)
+    tables.out.print((found.path / "spec.yaml").read_text(), highlight=False)
     if not found.final:
         tables.out.print("not finished: start the same training again to finish it")
         return
+    if not _is_listed(found):
+        say(unverified(found))
     tables.result(found)
+
+
+@runs_app.command("verify")
+def runs_verify(
+    run: Annotated[list[str] | None, typer.Argument(help="Runs: path, hash or its beginning. None: all.")] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read the large files too, not their size alone.")] = False,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Compare the files of runs with their checksums; exit code 1 if a file is missing, truncated or altered."""
+    store = Store(runs)
+    looked_at = [verify(each, deep=deep) for each in ([store.find(name) for name in run] if run else store.runs())]
+    damaged = [one for one in looked_at if one.problems]
+    if as_json:
+        print(json.dumps([{"run": one.run.hash, "listed": one.listed, "problems": one.problems, "notes": one.notes}
+                          for one in looked_at]))  # fmt: skip
+    else:
+        for one in looked_at:
+            for line in (*(f"damaged: {problem}" for problem in one.problems), *one.notes):
+                say(f"{one.run.hash}  {line}")
+        good = [one for one in looked_at if not one.problems]
+        bare = sum(not one.listed for one in good)
+        how = "every byte" if deep else "small files by content, large ones by size; --deep reads them too"
+        counts = f"{len(good) - bare} as stored ({how}), {bare} without checksums, {len(damaged)} damaged"
+        say(f"{len(looked_at)} runs: {counts}")
+    if damaged:
+        raise typer.Exit(1)
 
 
 @runs_app.command("rm")
 def runs_rm(
-    run: Annotated[list[str], typer.Argument(help="Runs: path, hash or the beginning of a hash.")],
+    run: Annotated[list[str] | None, typer.Argument(help="Runs: path, hash or the beginning of a hash.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete for good what was removed.")] = False,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Remove runs, for good; asks first."""
+    """Move runs to the trash of their store; asks first. --purge empties it."""
     store = Store(runs)
-    found = list({each.path: each for each in (store.find(name) for name in run)}.values())
-    for each in found:
-        tables.out.print(f"{each.hash}  {listing.title(each)}", highlight=False, markup=False, soft_wrap=True)
-    which = "this run" if len(found) == 1 else f"these {len(found)} runs"
-    if not yes and not typer.confirm(f"Remove {which} for good?"):
+    if not run and not purge:
+        raise NearkinError("which run? Name it by path, hash or the beginning of a hash; --purge empties the trash")
+    named = list({each.path: each for each in (store.find(name) for name in run or ())}.values())
+    for each in named:
+        store.check_removable(each)
+    for each in named:
+        say(f"{each.hash}  {listing.title(each)}")
+    which = "this run" if len(named) == 1 else f"these {len(named)} runs"
+    if named and not yes and not typer.confirm(f"Remove {which}?"):
         raise typer.Exit(1)
-    for each in found:
+    for each in named:
         store.remove(each)
-        tables.out.print(f"removed {each.hash}", highlight=False)
+        say(f"removed {each.hash}" + ("" if purge else f"; it lies in {store.trash} until nearkin runs rm --purge"))
+    if purge:
+        number = len(store.removed())
+        if number and not yes and not typer.confirm(f"Delete {number} removed run{'s' * (number > 1)} for good?"):
+            raise typer.Exit(1)
+        say(f"deleted {store.purge()} removed runs for good")
+
+
+def say(line: str) -> None:
+    """A line as it is, however long."""
+    tables.out.print(line, highlight=False, soft_wrap=True)
+
+
+def _is_listed(run: Run) -> bool:
+    """Has it checksums? Of one whose list is damaged its state tells that."""
+    try:
+        return run.sums() is not None
+    except NearkinError:
+        return True

@@ -3,18 +3,19 @@
 import os
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from nearkin.data import Report
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import Evaluation
+from nearkin.progress import Screen
 from nearkin.runs import listing
 from nearkin.runs.store import Run
 from nearkin.studies import summary
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
     from nearkin.tuning.search import Searching
 
-WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160     # a file has no right edge
-out = Console(width=WIDTH)
-err = Console(stderr=True)
+TERMINAL = sys.stdout is not None and sys.stdout.isatty()           # None: the caller closed it
+WIDTH = None if TERMINAL or "COLUMNS" in os.environ else 160        # a file has no right edge
+out = Screen(width=WIDTH)
+err = Screen(stderr=True)
 
 
-def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], below: str = "") -> Group:
+def table(
+    title: str | None, columns: Mapping[str, str], rows: Sequence[Sequence[str | Text]], below: str = ""
+) -> Group:
     """Columns are name -> justification. Numbers never wrap, their headings do; words wrap where the terminal ends."""
     made = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for i, (name, justify) in enumerate(columns.items()):
@@ -41,7 +45,7 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]], 
             heading = textwrap.fill(name.replace(" %", "\u00a0%"), max(widest, 12), break_long_words=False)
             made.add_column(heading, justify="right", no_wrap=True)
         else:
-            longest = max((len(word) for row in rows for word in row[i].split()), default=0)
+            longest = max((len(word) for row in rows for word in str(row[i]).split()), default=0)
             made.add_column(name, min_width=min(longest, 12), overflow="fold")
     for row in rows:
         made.add_row(*row)
@@ -74,10 +78,12 @@ def age(seconds: float | None) -> str:
     """How long ago, in the largest unit that fits."""
     if seconds is None:
         return "–"
+    if seconds < -60:                                               # clocks of two machines differ by less
+        return "in the future"
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return f"{max(0, seconds):.0f} s"
 
 
 def duration(seconds: float) -> str:
@@ -102,11 +108,11 @@ def result_table(run: Run, untrained: Run | None = None) -> Group:
 
 def result(run: Run, untrained: Run | None = None) -> None:
     """Print a final run: what it was, its metrics, how its epoch was chosen, where it is stored."""
-    out.print(f"run:    {listing.describe(run.stored)}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"run:    {listing.describe(run.stored)}", highlight=False, soft_wrap=True)
     out.print(result_table(run, untrained))
     for line in result_words(run):
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
-    out.print(f"stored: {run.path}", highlight=False, markup=False, soft_wrap=True)
+        out.print(line, highlight=False, soft_wrap=True)
+    out.print(f"stored: {run.path}", highlight=False, soft_wrap=True)
 
 
 def result_words(run: Run) -> list[str]:
@@ -207,7 +213,7 @@ def verified(report: Report) -> None:
     out.print(table(title, {"split": "left", **right}, rows))
     for kind, lines in (("problem", report.problems), ("warning", report.warnings)):
         for line in lines:
-            out.print(f"{kind}: {line}", highlight=False, markup=False, soft_wrap=True)
+            out.print(f"{kind}: {line}", highlight=False, soft_wrap=True)
     out.print("everything is in order" if report.ok else "something is wrong", highlight=False)
 
 

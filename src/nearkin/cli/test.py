@@ -8,7 +8,7 @@ import typer
 
 from nearkin.cli import tables
 from nearkin.cli.evaluate import numbers
-from nearkin.cli.options import Json, Runs
+from nearkin.cli.options import Json, Runs, Trust
 from nearkin.runs.store import Store
 from nearkin.runs.test import test
 
@@ -19,6 +19,7 @@ def test_command(
     k: Annotated[str | None, typer.Option("--k", help="k of Recall@k; default: the data set's customary ones.")] = None,
     distance: Annotated[str, typer.Option(help="cosine, euclid (raw vectors) or snr.")] = "cosine",
     runs: Runs = Path("runs"),
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Test final runs, or test them again with other metrics: from stored embeddings, nothing is trained."""

@@ -11,13 +11,15 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import nearkin
 from nearkin.cli import tables
-from nearkin.cli.options import Json, Runs
+from nearkin.cli.options import Json, Runs, Trust
 from nearkin.config.parse import parse_words, read_yaml
 from nearkin.config.spec import make_spec
 from nearkin.engine import distributed
+from nearkin.errors import NearkinError
 from nearkin.progress import Lines, bar
 from nearkin.runs import embed, listing
 from nearkin.runs.events import Watch
@@ -87,7 +89,11 @@ def _untrained(run: Run, runs: Path) -> Run | None:
         if "plan" in entry:
             tables.err.print("measuring the untrained network too (once per network and data)", highlight=False)
 
-    return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
+    try:
+        return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
+    except NearkinError as error:                                   # a store that cannot be written: show what is there
+        tables.err.print(f"without the untrained network beside it: {error}", highlight=False, markup=False)
+        return None
 
 
 def embed_command(
@@ -98,12 +104,13 @@ def embed_command(
     ] = Path("emb.npz"),
     skip: Annotated[bool, typer.Option("--skip", help="Leave unreadable images out instead of stopping.")] = False,
     runs: Runs = Path("runs"),
+    trust: Trust = False,
 ) -> None:
     """Embed new images with a trained run; `nearkin evaluate emb.npz` measures them."""
     saved = embed.embed_folder(lambda: nearkin.load(run, runs=runs), images, output, skip=skip)
     tables.out.print(f"{saved.images} images, {saved.dim} dimensions: {output}", highlight=False)
     for path, reason in saved.skipped:
-        tables.out.print(f"skipped: {path}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        tables.out.print(f"skipped: {path}: {reason}", highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -123,7 +130,7 @@ def resumable() -> Iterator[None]:
 @contextmanager
 def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
     """A progress bar fed by the training loop; the plan, epochs and warnings are printed above it."""
-    def say(text: str) -> None:
+    def say(text: str | Text) -> None:
         if not quiet:
             console.print(text, highlight=False, soft_wrap=True)
 
@@ -151,7 +158,7 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
                 else:
                     say("warm-up" + (f", {-epoch} epochs of it left" if epoch else ""))
                 if "warning" in entry:
-                    say(f"[yellow]warning:[/] {entry['warning']}")
+                    say(Text.assemble(("warning:", "yellow"), f" {entry['warning']}"))
             elif "step" in entry and time.monotonic() - drawn > every:
                 drawn = time.monotonic()
                 active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.text import Text
 
 from nearkin.cli import tables
 from nearkin.cli.options import Json
@@ -69,11 +70,10 @@ def examined(name: str, path: Path, known: Checkpoint | None = None) -> dict[str
     return told
 
 
-def cells(entry: dict[str, Any]) -> list[str]:
+def cells(entry: dict[str, Any]) -> list[str | Text]:
     """The row of one file."""
     words = f"{entry['about']}; {entry['get']}"
     if "path" in entry:
         words = f"{entry['about']}; {human(entry['size'])}, sha256 {entry['sha256'][:12]}, {entry['path']}"
-    colour = STATES[entry["state"]]
-    state = f"[{colour}]{entry['state']}[/]" if colour else entry["state"]
-    return [entry["backbone"], entry["file"], state, entry.get("problem", words).replace("[", r"\[")]
+    state = Text(entry["state"], STATES[entry["state"]])
+    return [entry["backbone"], entry["file"], state, entry.get("problem", words)]

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from nearkin.config.load_yaml import LARGEST, load_yaml
 from nearkin.errors import NearkinError
 
 ALIASES = {
@@ -34,8 +33,8 @@ def parse_words(words: list[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """YAML, but 1e-3 is a number."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = load_yaml(text)
+    except NearkinError:
         return text
     if isinstance(value, str):
         try:
@@ -48,11 +47,14 @@ def _value(text: str) -> Any:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file that holds a mapping; what is wrong with it is said in one line."""
     try:
-        content = yaml.safe_load(Path(path).read_text())
+        with open(path, encoding="utf-8") as file:
+            content = load_yaml(file.read(LARGEST + 1))
     except OSError as error:
         raise NearkinError(f"{path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise NearkinError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    except UnicodeDecodeError as error:
+        raise NearkinError(f"{path} is not YAML: {error}") from error
+    except NearkinError as error:
+        raise NearkinError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise NearkinError(f"{path} holds {type(content).__name__}, not a mapping of keys")
     return content

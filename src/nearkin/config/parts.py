@@ -1,5 +1,6 @@
 """Parts of a spec: a registered class by name, with its hyper-parameters as further keys."""
 
+import inspect
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import (
     BaseModel,
     ConfigDict,
+    PydanticUserError,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     create_model,
@@ -17,6 +20,7 @@ from pydantic import (
 
 from nearkin import registry as registries
 from nearkin.config.born import born, left_open
+from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
@@ -26,6 +30,7 @@ REGISTRIES = {
     "method": registries.METHODS,
 }  # fmt: skip
 PARTS = tuple(REGISTRIES)
+ARBITRARY = ConfigDict(arbitrary_types_allowed=True)
 
 
 class Part(BaseModel):
@@ -37,15 +42,19 @@ class Part(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _typed(cls, data: Any) -> Any:
-        """Check the hyper-parameters against the signature of the class that the name stands for."""
+    def _typed(cls, data: Any, info: ValidationInfo) -> Any:
+        """Check the hyper-parameters against the signature of the class that the name stands for. An import path of a
+        stored run is not imported yet: whoever needs the class asks for it (`cls`), and it is checked then."""
         if not isinstance(data, Mapping) or "name" not in {**cls._own_defaults(), **data}:
             return data
-        name = data.get("name", cls._own_defaults().get("name"))
-        signature = hyperparameters(cls.registry[str(name)])
-        extras = {k: v for k, v in data.items() if k not in cls.model_fields}
-        if name not in cls.registry:                # an import path: its own constructor is the judge
+        name = str(data.get("name", cls._own_defaults().get("name")))
+        if is_path(name) and name not in cls.registry and is_stored(info):
             return data
+        extras = {k: v for k, v in data.items() if k not in cls.model_fields}
+        if name not in cls.registry:
+            check_foreign(cls.registry, name, extras)
+            return data
+        signature = hyperparameters(cls.registry[name])
         for key in extras:
             if key not in signature:
                 known = [*signature, *(k for k in cls.model_fields if k != "name")]
@@ -69,6 +78,8 @@ class Part(BaseModel):
     @property
     def cls(self) -> Any:
         """The class that the name stands for."""
+        if self.name not in self.registry:
+            return check_foreign(self.registry, self.name, self.params)
         return self.registry[self.name]
 
 
@@ -225,6 +236,38 @@ class MethodSpec(Part):
     """What is built around the loss: `method.*`."""
 
     registry = REGISTRIES["method"]
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Is it the spec of a stored run that is read (`stored_spec`)?"""
+    return bool(info.context and info.context.get("stored"))
+
+
+def check_foreign(registry: Registry, path: str, settings: Mapping[str, Any]) -> Any:
+    """The class at an import path, once its constructor takes these settings: their names and, where it says them,
+    their types. They are handed over as they were written. Unlike ours, a class from outside may have settings that are
+    not keyword-only."""
+    cls = registry[path]
+    parameters = inspect.signature(cls).parameters.values()
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for key, value in settings.items():
+        if key not in known:
+            if open_ended:
+                continue
+            raise NearkinError(f"unknown key {key!r} of {registry.kind} {path!r}: {choices(key, known)}")
+        try:
+            annotation = inspect.signature(cls, eval_str=True).parameters[key].annotation
+            adapter = TypeAdapter(Any if annotation is inspect.Parameter.empty else annotation, config=ARBITRARY)
+        except (NameError, PydanticUserError, TypeError):           # an annotation that is for its author's tools alone
+            continue
+        try:
+            adapter.validate_python(value)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            reason = f"{message[0].lower()}{message[1:]}"
+            raise NearkinError(f"{registry.kind} {path}: {key}={value!r}: {reason}") from None
+    return cls
 
 
 def _check_parameters(what: str, signature: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:

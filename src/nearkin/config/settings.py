@@ -6,10 +6,12 @@ Every setting says what it means and where its default comes from; None leaves i
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 
 from nearkin.config.born import born, left_open
 from nearkin.config.bounds import known_device, one_of
+from nearkin.config.parts import is_stored
+from nearkin.consent import is_path
 from nearkin.errors import NearkinError
 from nearkin.registry import BACKBONES, HEADS
 
@@ -117,10 +119,10 @@ class ModelSpec(Frozen):
     )
 
     @model_validator(mode="after")
-    def _known(self) -> "ModelSpec":
-        BACKBONES[self.backbone]
-        if self.head is not None:
-            HEADS[self.head]
+    def _known(self, info: ValidationInfo) -> "ModelSpec":
+        for registry, name in ((BACKBONES, self.backbone), (HEADS, self.head)):
+            if name is not None and not (is_path(name) and is_stored(info)):    # imported when it is built
+                registry[name]
         return self
 
 

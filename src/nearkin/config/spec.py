@@ -34,6 +34,7 @@ from nearkin.config.parts import (
 )  # fmt: skip
 from nearkin.config.recipes import Recipe
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
+from nearkin.consent import consent, import_paths, note_stored
 from nearkin.errors import NearkinError, choices
 
 NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
@@ -155,7 +156,18 @@ class RunSpec(Frozen):
 
 def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
     """A spec from words or trees; later sources win. One that names another part (another loss, data set, ...) begins
-    with that part's own defaults: what earlier sources set for the old one is gone."""
+    with that part's own defaults: what earlier sources set for the old one is gone.
+
+    Words and trees are the user's: import paths in them are consented to. A `RunSpec` is not: it may be a stored run's.
+    """
+    for source in sources:
+        if source is not None and not isinstance(source, RunSpec):
+            consent(import_paths(source))
+    return _made(*sources)
+
+
+def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) -> RunSpec:
+    """`make_spec`, for the user's sources or for the tree of a stored run."""
     words: dict[str, Any] = {}
     recipe = None
     for source in sources:
@@ -183,14 +195,24 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
         if tree.get(part, {}).get("name") in (None, "none") and set(tree.get(part, {})) <= {"name"}:
             tree.pop(part, None)
     try:
-        return RunSpec.model_validate(tree)
+        return RunSpec.model_validate(tree, context={"stored": stored})
     except ValidationError as error:
         raise NearkinError(_sentence(error)) from None
 
 
-def stored_spec(tree: Mapping[str, Any]) -> RunSpec:
-    """A spec from the tree that a run is stored with. It holds what its recipe said then: nothing is filled in anew."""
-    spec = make_spec({key: value for key, value in tree.items() if key != "recipe"})
+def stored_spec(tree: Mapping[str, Any], *, trust: bool = False) -> RunSpec:
+    """A spec from the tree that a run is stored with. It holds what its recipe said then: nothing is filled in anew.
+
+    Nothing that it names is imported: that happens where a part is needed, and if the user wants it (consent.py).
+
+    Parameters:
+        tree: the spec as plain values.
+        trust: the tree is not a stranger's: its import paths are consented to, as with the task of a study's worker.
+    """
+    note = consent if trust else note_stored
+    note(import_paths(tree))
+    spec = _made({key: value for key, value in tree.items() if key != "recipe"}, stored=True)
+    note(import_paths(spec.whole()))                                # bytes have become text
     return spec.model_copy(update={"recipe": tree.get("recipe")})
 
 

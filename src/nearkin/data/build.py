@@ -1,5 +1,6 @@
 """`load_table`: a data set by name."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +24,16 @@ def load_table(name: str, root: Path | str | None = None, **parameters: Any) -> 
         if key not in known:
             raise NearkinError(f"data set {name!r} has no parameter {key!r}: {choices(key, known)}")
     return cls(None if root is None else Path(root).expanduser(), **parameters).load()
+
+
+def is_data_set(part: Any) -> bool:
+    """Is it a class like our data sets, which have no base class: `__init__(self, root, *, ...)` and `load(self)`?"""
+    load = getattr(part, "load", None)
+    if not inspect.isclass(part) or not inspect.isfunction(load):
+        return False
+    handed = [p.name for p in inspect.signature(part).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return handed[:1] == ["root"] and list(inspect.signature(load).parameters) == ["self"]
+
+
+DATASETS.takes(words="a class with __init__(self, root, *, ...) and load(self), as in docs/extending.md",
+               form=is_data_set)  # fmt: skip

@@ -3,7 +3,8 @@
     cache_dir()/decoded/<data hash>-<size>-v<format>/         pixels.bin   image after image, (H, W, 3) each
                 packed/<data hash>-<size>-q<quality>-v<format>/             image after image, a JPEG each
                 sizes/<data hash>-v<format>/                                empty
-                                                              index.npz    shapes, bytes, kept rows, skipped files
+                                                              index.npz    shapes, bytes, CRC-32, kept rows, skipped
+                                                                           files
 
 The data hash is part of the name, so that changed images are never taken for the old ones. A folder appears whole or
 not at all, and a build that was stopped goes on (data/journal.py). When several processes need it at once, one builds
@@ -12,7 +13,6 @@ and the others wait.
 
 import json
 import shutil
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import simplejpeg
 
-from nearkin.data.forms import Decoded, Files, Images, Packed, fitted
+from nearkin.data.forms import Decoded, Files, Images, Packed, Sums, fitted
 from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, image_shape, read_image
 from nearkin.data.journal import SKIP, Made, build
@@ -29,10 +29,11 @@ from nearkin.data.room import FORMS, PACKED_SHARE, Form, chosen, needed_for
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError, choices
 from nearkin.progress import note
-from nearkin.storage import cache_dir, locked
+from nearkin.storage import UNREADABLE, arrays_of, cache_dir, locked
 
 FORMAT = 2                      # raise it when the same image begins to give other pixels; 2: numbers of 32 bits
 QUALITY, SUBSAMPLING = 90, "420"                            # of packed JPEGs
+SMALL = 1 << 26                 # bytes of a file that is verified when it is opened; larger ones image by image
 OnError = Literal["raise", "skip"]
 
 __all__ = ["Decoded", "Files", "Images", "Packed", "cache_dir", "check_kept", "data_hash", "decoded", "open_images"]
@@ -47,6 +48,7 @@ class Index:
     sizes: np.ndarray
     kept: np.ndarray
     skipped: list[tuple[str, str]]
+    sums: Sums | None
 
 
 def decoded(table: Table, *, resize: int, keep: int | None = None, on_error: OnError = "raise") -> Decoded:
@@ -116,9 +118,9 @@ def open_images(
     }[form]
     index = _opened(folders[form], make, table, title, on_error, needs)
     if form == "decoded":
-        return Decoded(index.pixels, index.shapes, index.kept, index.skipped)
+        return Decoded(index.pixels, index.shapes, index.kept, index.skipped, index.sums)
     if form == "packed":
-        return Packed(index.pixels, index.sizes, index.shapes, index.kept, index.skipped)
+        return Packed(index.pixels, index.sizes, index.shapes, index.kept, index.skipped, index.sums)
     paths = [(table.paths or ())[row] for row in index.kept]
     return Files.of(paths, index.shapes, kept=index.kept, resize=resize, keep=most, skipped=index.skipped)
 
@@ -128,9 +130,9 @@ def held_images(name: str, *, resize: int, keep: int | None = None) -> Images | 
     the files themselves may be gone."""
     size = str(resize) if keep in (None, resize) else f"{resize}to{keep}"
     if (found := _open(cache_dir() / "decoded" / f"{name}-{size}-v{FORMAT}")) is not None:
-        return Decoded(found.pixels, found.shapes, found.kept, found.skipped)
+        return Decoded(found.pixels, found.shapes, found.kept, found.skipped, found.sums)
     if (found := _open(cache_dir() / "packed" / f"{name}-{size}-q{QUALITY}-v{FORMAT}")) is not None:
-        return Packed(found.pixels, found.sizes, found.shapes, found.kept, found.skipped)
+        return Packed(found.pixels, found.sizes, found.shapes, found.kept, found.skipped, found.sums)
     return None
 
 
@@ -201,12 +203,15 @@ def _open(folder: Path) -> Index | None:
     """What lies in a folder of the cache; None when it is absent or damaged."""
     file = folder / "pixels.bin"
     try:
-        with np.load(folder / "index.npz") as index:
-            shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
-            sizes = index["sizes"] if "sizes" in index else shapes.prod(1) * 3      # decoded before there were others
+        index = arrays_of(folder / "index.npz")
+        shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
+        sizes = index["sizes"] if "sizes" in index else shapes.prod(1) * 3          # decoded before there were others
         pixels = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except UNREADABLE:
         return None
     if sizes.sum() != len(pixels):
         return None
-    return Index(pixels, shapes, sizes, kept, [(path, reason) for path, reason in skipped])
+    sums = Sums(folder, index["sums"]) if "sums" in index and len(pixels) else None     # none: an older nearkin's
+    if sums is not None and len(pixels) <= SMALL and not sums.all_right(pixels, sizes):
+        return None
+    return Index(pixels, shapes, sizes, kept, [(path, reason) for path, reason in skipped], sums)

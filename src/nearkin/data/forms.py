@@ -9,6 +9,7 @@ Reads may come from several threads at once.
 """
 
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,37 @@ from nearkin.data.transforms import scaled, shorter_side
 from nearkin.errors import NearkinError
 
 Skipped = list[tuple[str, str]]                             # path and reason
+
+
+class Sums:
+    """The CRC-32 of each image of a file in the cache. An image is compared when it is read first.
+
+    Parameters:
+        folder: of the cache.
+        numbers: (N,) uint32.
+    """
+
+    def __init__(self, folder: Path, numbers: np.ndarray):
+        self.folder, self.numbers = folder, numbers
+        self._right = np.zeros(len(numbers), bool)
+
+    def check(self, index: int, content: np.ndarray) -> None:
+        """Refuse a damaged image, and see to it that the next process makes the folder again: others may be reading it.
+        """
+        if self._right[index]:
+            return
+        if zlib.crc32(content.data) != self.numbers[index]:
+            (self.folder / "index.npz").unlink(missing_ok=True)
+            raise NearkinError(f"image {index} of {self.folder} is damaged: its CRC-32 differs; the same command again "
+                               "makes the folder anew, and goes on")  # fmt: skip
+        self._right[index] = True
+
+    def all_right(self, content: np.ndarray, sizes: np.ndarray) -> bool:
+        """Has every image its sum? Images of these sizes lie one after another in `content`."""
+        ends = offsets(sizes)
+        for index, number in enumerate(self.numbers):
+            self._right[index] = zlib.crc32(content[ends[index] : ends[index + 1]].data) == number
+        return bool(self._right.all())
 
 
 class Images:
@@ -63,6 +95,7 @@ class Decoded(Images):
 
     Fields:
         pixels: (bytes,) uint8, all images one after another; a memory-mapped file or an array
+        sums: what each image is compared with when it is read first; None: an array, or a file without sums
         shapes: (N, 2) height and width of each image
         kept: (N,) the row of the table that each image is of
         skipped: path and reason of each image that could not be read
@@ -72,6 +105,7 @@ class Decoded(Images):
     shapes: np.ndarray
     kept: np.ndarray
     skipped: Skipped = field(default_factory=list)
+    sums: Sums | None = None
 
     @classmethod
     def of(cls, images: np.ndarray) -> "Decoded":
@@ -89,7 +123,10 @@ class Decoded(Images):
         return not isinstance(self.pixels, np.memmap)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self.pixels[self.offsets[index] : self.offsets[index + 1]].reshape(*self.shapes[index], 3)
+        pixels = self.pixels[self.offsets[index] : self.offsets[index + 1]]
+        if self.sums is not None:
+            self.sums.check(index, pixels)
+        return pixels.reshape(*self.shapes[index], 3)
 
 
 @dataclass(frozen=True)
@@ -99,6 +136,7 @@ class Packed(Images):
     Fields:
         jpegs: (bytes,) uint8, the memory-mapped file
         sizes: (N,) the bytes of each JPEG
+        sums: as in `Decoded`
         shapes, kept, skipped: as in `Images`
     """
 
@@ -107,6 +145,7 @@ class Packed(Images):
     shapes: np.ndarray
     kept: np.ndarray
     skipped: Skipped = field(default_factory=list)
+    sums: Sums | None = None
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -114,8 +153,11 @@ class Packed(Images):
         return offsets(self.sizes)                          # (N + 1,)
 
     def __getitem__(self, index: int) -> np.ndarray:
+        jpeg = self.jpegs[self.offsets[index] : self.offsets[index + 1]]
+        if self.sums is not None:
+            self.sums.check(index, jpeg)
         try:
-            return simplejpeg.decode_jpeg(self.jpegs[self.offsets[index] : self.offsets[index + 1]])
+            return simplejpeg.decode_jpeg(jpeg)
         except ValueError as error:
             file = getattr(self.jpegs, "filename", "in memory")
             raise NearkinError(

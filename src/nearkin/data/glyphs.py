@@ -3,7 +3,6 @@
 import colorsys
 import json
 import math
-import zipfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from nearkin.data.table import Augment, Table
 from nearkin.errors import NearkinError, choices
 from nearkin.progress import track
 from nearkin.registry import DATASETS
-from nearkin.storage import atomic, cache_dir
+from nearkin.storage import UNREADABLE, arrays_of, atomic, cache_dir
 
 INK = {"default": (0, 110), "hard": (0, 255)}
 GROUND = {"default": (150, 255), "hard": (0, 255)}
@@ -90,9 +89,8 @@ class Glyphs:
         """The table of classes · per_class images in memory, class after class, from the cache or drawn into it."""
         file = cache_dir() / "glyphs" / f"{self._key()}.npz"
         try:
-            with np.load(file) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):     # absent or damaged: draw it
+            arrays = arrays_of(file)
+        except UNREADABLE:                                              # absent or damaged: draw it
             arrays = self.draw()
             with atomic(file, needs=lambda: arrays["images"].nbytes) as scratch:
                 np.savez(scratch / file.name, **arrays)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearkin.data.table import Table
 from nearkin.progress import parallel
-from nearkin.storage import atomic, cache_dir
+from nearkin.storage import atomic, cache_dir, with_sum, without_sum
 
 SAVED = 100_000                     # new files after which their hashes are saved; then twice as many, and so on
 Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
@@ -61,14 +61,21 @@ def content_hashes(table: Table) -> list[str]:
 
 def _remember(known: Known, memory: Path) -> None:
     with atomic(memory) as scratch:
-        (scratch / memory.name).write_text(json.dumps(known))
+        (scratch / memory.name).write_text(json.dumps(with_sum({"files": known})))
 
 
 def _remembered(memory: Path) -> Known:
+    """What was remembered; nothing where it is absent or damaged. A file of an older nearkin has no sum."""
     try:
-        return json.loads(memory.read_text())
-    except (OSError, ValueError):
+        told = without_sum(json.loads(memory.read_text()))
+        known = told["files"] if told.keys() == {"files"} else told
+        return known if all(_is_known(entry) for entry in known.values()) else {}
+    except (OSError, ValueError, AttributeError, RecursionError):
         return {}
+
+
+def _is_known(entry: object) -> bool:
+    return isinstance(entry, list) and len(entry) == 4 and isinstance(entry[3], str)
 
 
 def _fingerprint(path: str) -> list[int] | None:

@@ -1,8 +1,8 @@
 """Building a folder of the cache image by image, so that a build that was stopped goes on where it stood.
 
     <folder>.part/pixels.bin    what is kept of each image, one after another
-                  journal       a line of JSON per image: [number, height, width, bytes], or [number, reason] of an
-                                unreadable one
+                  journal       a line of JSON per image: [number, height, width, bytes, CRC-32 of these], or [number,
+                                reason] of an unreadable one
 
 `pixels.bin` is written first and made durable; only then the journal says so. What the journal lists is therefore
 there, after a kill and after a power cut; what it does not list is cut off and made again. In the end `index.npz` is
@@ -12,6 +12,7 @@ written and the whole folder renamed in one step, so that nothing half-written i
 import json
 import os
 import shutil
+import zlib
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ class Journal:
         part: the unfinished folder; it is made where it is not there.
 
     Fields:
-        numbers: height, width and bytes of each image, one after another; 0, 0, 0 of an unreadable one
+        numbers: height, width, bytes and CRC-32 of each image, one after another; zeros of an unreadable one
         reasons: number of an unreadable image -> why
         total: bytes of `pixels.bin`
     """
@@ -59,12 +60,12 @@ class Journal:
         self._journal = open(part / "journal", "ab")                # noqa: SIM115
 
     def __len__(self) -> int:
-        return len(self.numbers) // 3
+        return len(self.numbers) // 4
 
     def add(self, kept: bytes | memoryview, shape: tuple[int, int]) -> None:
         """Append an image."""
         self._pixels.write(kept)
-        self._note([*shape, memoryview(kept).nbytes])
+        self._note([*shape, memoryview(kept).nbytes, zlib.crc32(kept)])
 
     def skip(self, reason: str) -> None:
         """Note that an image is unreadable."""
@@ -94,7 +95,7 @@ class Journal:
     def _enter(self, entry: list) -> None:
         if len(entry) == 1:
             self.reasons[len(self)] = entry[0]
-            entry = [0, 0, 0]
+            entry = [0, 0, 0, 0]
         self.numbers.extend(entry)
         self.total += entry[2]
 
@@ -108,7 +109,7 @@ class Journal:
                     entry: Any = json.loads(line) if line.endswith(b"\n") else None
                     if not _is_entry(entry) or entry[0] != len(self):
                         break
-                    if len(entry) == 4 and self.total + entry[3] > there:
+                    if len(entry) == 5 and self.total + entry[3] > there:
                         break
                     self._enter(entry[1:])
                     good += len(line)
@@ -183,7 +184,7 @@ def _add_all(journal: Journal, make: Callable, paths: Sequence[Path], title: str
 
 
 def _write_index(journal: Journal, paths: list[str]) -> None:
-    numbers = np.array(journal.numbers, np.int64).reshape(-1, 3)
+    numbers = np.array(journal.numbers, np.int64).reshape(-1, 4)
     kept = np.flatnonzero(numbers[:, 0])
     skipped = [(paths[row], reason) for row, reason in journal.reasons.items()]
     if not len(kept):
@@ -191,7 +192,8 @@ def _write_index(journal: Journal, paths: list[str]) -> None:
         raise NearkinError(f"all {len(paths)} images are unreadable; the first, {skipped[0][0]}: {skipped[0][1]}")
     with open(journal.part / "index.npz", "wb") as file:
         told = np.array(json.dumps(skipped))
-        np.savez(file, shapes=numbers[kept, :2], kept=kept, sizes=numbers[kept, 2], skipped=told)
+        sums = numbers[kept, 3].astype(np.uint32)
+        np.savez(file, shapes=numbers[kept, :2], kept=kept, sizes=numbers[kept, 2], sums=sums, skipped=told)
         file.flush()
         os.fsync(file.fileno())
 
@@ -199,5 +201,5 @@ def _write_index(journal: Journal, paths: list[str]) -> None:
 def _is_entry(entry: object) -> bool:
     if not isinstance(entry, list):
         return False
-    numbers = len(entry) == 4 and all(type(value) is int and value >= 0 for value in entry)
+    numbers = len(entry) == 5 and all(type(value) is int and value >= 0 for value in entry)
     return numbers or (len(entry) == 2 and type(entry[0]) is int and isinstance(entry[1], str))

@@ -68,6 +68,7 @@ class Reached:
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
     seconds: float = 0.0            # spent on it, without what a kill made it do twice
     spread: float = math.nan        # mean cosine distance in the last batch of an epoch, until the epoch is logged
+    described: dict[str, Any] = field(default_factory=dict)     # what the objective said of that batch, so long
 
 
 def model_file(epoch: int) -> str:
@@ -247,7 +248,7 @@ def fit(
                         memory.add(z, y, done.step)
                     sampler_state = batch.sampler_state
                     if done.step == end:
-                        done.spread = mean_cosine_distance(z)
+                        done.spread, done.described = mean_cosine_distance(z), objective.describe()
                     entry: dict[str, Any] = {
                         "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
                         "loss": value, "active": None if active is None else round(active, 4),
@@ -271,13 +272,18 @@ def fit(
                 entry = {"epoch_end": epoch + 1, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
                 if not math.isnan(done.spread):                     # of a checkpoint that an older nearkin wrote
                     entry["spread"] = round(done.spread, 4)
-                entry.update(objective.describe())
+                entry.update(done.described or objective.describe())
                 if memory is not None:
                     entry["memory"] = memory.describe(done.step)
                 if done.spread < COLLAPSE:
                     entry["warning"] = (
                         f"the embeddings have collapsed: the mean cosine distance in the batch is {done.spread:.4f}; "
                         f"lower train.lr, take another miner, or a larger batch"
+                    )
+                elif model.dim == 1:
+                    entry["warning"] = (
+                        "model.dim=1: a unit vector of one dimension is +1 or -1, so all images lie on two points; "
+                        "take at least 2, the literature has 64 to 1024"
                     )
                 last = epoch + 1 == epochs
                 if epoch < 0:                                       # a warm-up that does not count cannot be chosen

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 from nearkin.errors import NearkinError, some
 from nearkin.miners.foreign import from_indices, is_indices
 from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.registry import LOSSES
 from nearkin.spaces import MUSGRAVE, Log, Space
 
 Groups = list[dict[str, Any]]
@@ -275,3 +276,6 @@ def check_labels(labels: Tensor, num_classes: int, loss: Loss) -> Tensor:
             )
         loss.seen_labels = True
     return labels.long()
+
+
+LOSSES.takes(Loss, nn.Module, words="a nearkin.losses.Loss, or another torch.nn.Module (losses/foreign.py)")

@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from nearkin.errors import NearkinError
 from nearkin.memory import Memory
 from nearkin.pairs import Embedded, Pairs
+from nearkin.registry import METHODS
 from nearkin.regularisers import Mix
 from nearkin.spaces import Space
 
@@ -71,3 +72,6 @@ class Method(nn.Module):
 
     def check_memory(self) -> None:
         """Refuse a cross-batch memory that this method cannot use."""
+
+
+METHODS.takes(Method, words="a nearkin.methods.Method")

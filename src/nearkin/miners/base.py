@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from nearkin.errors import NearkinError
 from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.registry import MINERS
 from nearkin.spaces import Space
 
 
@@ -121,3 +122,6 @@ def explain_modules(package: str) -> None:
     for name, module in list(sys.modules.items()):
         if name.rpartition(".")[0] == package and type(module) is ModuleType:
             module.__class__ = PartModule
+
+
+MINERS.takes(Miner, nn.Module, words="a nearkin.miners.Miner, or a torch.nn.Module (miners/foreign.py)")

@@ -2,6 +2,7 @@
 seed it first."""
 
 import inspect
+import sys
 from typing import Any, Literal
 
 import torch
@@ -50,9 +51,6 @@ def create_backbone(name: str) -> Backbone:
     NearkinError.
     """
     part = BACKBONES[name]
-    if isinstance(part, nn.Module) or not callable(part):
-        what = f"a {type(part).__name__}, an object"
-        raise NearkinError(f"backbone {name!r} is {what}; name a class, or a function that makes the network")
     try:
         made = part()
     except NearkinError:
@@ -79,3 +77,19 @@ def _is_new(part: Any) -> bool:
     if not inspect.isclass(part):
         return True
     return any(described & vars(each).keys() for each in inspect.getmro(part) if source_of(each) is not None)
+
+
+def makes_network(part: Any) -> bool:
+    """Is it a function that could make a network: written in Python, not in its standard library, and content without
+    arguments?"""
+    function = getattr(part, "func", part)                          # a partial
+    if not (inspect.isfunction(function) or (function is not part and inspect.isclass(function))):
+        return False
+    needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
+    alone = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in needed)
+    return alone and function.__module__.partition(".")[0] not in sys.stdlib_module_names
+
+
+BACKBONES.takes(nn.Module, form=makes_network,
+                words="a nearkin.models.Backbone, any other torch.nn.Module, or a function without arguments that "
+                "makes one")  # fmt: skip

@@ -61,3 +61,6 @@ def make_head(name: str, features: int, dim: int, **settings: Any) -> nn.Module:
     cls = HEADS[name]
     known = hyperparameters(cls)
     return cls(features, dim, **{key: value for key, value in settings.items() if key in known})
+
+
+HEADS.takes(nn.Module, words="a torch.nn.Module that is built from (features, dim)")

@@ -56,7 +56,9 @@ class Timm(Backbone):
 
 @BACKBONES.family("timm")
 def named(model: str) -> partial[Timm]:
-    """`timm/NAME` in a spec: what builds that network."""
+    """`timm/NAME` in a spec: what builds that network. Names such as `hf-hub:NAME` would have timm download."""
+    if ":" in model:
+        raise NearkinError(f"timm/{model}: nothing is downloaded; a name of timm.list_models() is wanted, without ':'")
     return partial(Timm, model)
 
 

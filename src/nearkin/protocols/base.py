@@ -8,6 +8,7 @@ from nearkin.data.layout import LEARNT, SPLITS, TESTED
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.protocols.split import Split, TestRows
+from nearkin.registry import PROTOCOLS
 
 
 class SplitProtocol:
@@ -85,3 +86,6 @@ class SplitProtocol:
     def validation(self, table: Table, trainval: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Divide the rows to learn from into training and validation rows."""
         raise NearkinError(f"protocol {type(self).__name__} does not define validation(table, trainval)")
+
+
+PROTOCOLS.takes(SplitProtocol, words="a nearkin.protocols.SplitProtocol")

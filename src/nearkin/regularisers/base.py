@@ -6,6 +6,7 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from nearkin.pairs import PairMasks, Pairs, Triplets
+from nearkin.registry import REGULARISERS
 from nearkin.spaces import Space
 
 
@@ -33,3 +34,6 @@ class Regulariser:
     def penalty(self, pairs: Pairs) -> Tensor | None:
         """A scalar that is added to the loss of the batch, or None for nothing."""
         return None
+
+
+REGULARISERS.takes(Regulariser, words="a nearkin.regularisers.Regulariser")

@@ -10,8 +10,6 @@ from nearkin.report.page import Page
 from nearkin.report.static import draw
 from nearkin.studies.export import ENDINGS, write_table
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for one
-
 
 def export(page: Page, folder: Path) -> list[Path]:
     """Write the charts and tables of a page into a folder, each under the name of its part.
@@ -49,9 +47,9 @@ def table_files(table: Table, path: Path, notes: Any = ()) -> list[Path]:
 
 
 def _exact(value: Any) -> str:
-    """Numbers to the last digit; a text that begins like a formula is told to be text."""
+    """Numbers to the last digit."""
     if value is None:
         return ""
     if isinstance(value, int | float):
         return repr(value)
-    return f"'{value}" if str(value).startswith(FORMULA) else str(value)
+    return str(value)

@@ -62,9 +62,14 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
         return {}
     found: dict[str, Member] = {}
     for run in store.runs():
-        text = (run.path / "spec.yaml").read_text(errors="replace")
+        try:
+            text = (run.path / "spec.yaml").read_text(errors="replace")
+        except OSError:                                             # damaged, or just removed
+            continue
         if "epochs: 0\n" not in text or member.head["data_hash"] not in text or not run.tested:
             continue                                                # most runs are none: do not parse them
+        if run.damage() is not None:
+            continue
         words = flatten(run.stored)
         same = all(words.get(key) == member.settings.get(key) for key in NETWORK)
         if words.get("train.epochs") != 0 or not same or not _same_test(member.run, run):

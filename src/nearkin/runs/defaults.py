@@ -19,7 +19,7 @@ import torch
 from pydantic import BaseModel
 
 from nearkin.config.identity import source_of
-from nearkin.config.parts import DataSpec, Part, SamplerSpec
+from nearkin.config.parts import PARTS, DataSpec, Part, SamplerSpec
 from nearkin.config.settings import ModelSpec, TrainSpec
 from nearkin.config.spec import RunSpec
 from nearkin.losses import Loss, ProxyLoss
@@ -34,19 +34,20 @@ def resolve(spec: RunSpec) -> RunSpec:
     """The same spec with nothing left open."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
-    loss = spec.loss.cls
     train = {
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
     }
-    model = {
+    model: dict[str, Any] = {
         "freeze_bn": pretrained,
         "pool": "both" if pretrained else "avg",
         "dim": 512 if pretrained else 128,
-        "head": spec.method.cls.head if spec.method else "linear",
-        "norm": loss.norm if isinstance(loss, type) and issubclass(loss, Loss) else "none",
     }
+    if spec.model.head is None:                                     # parts of a stored run are not imported in vain
+        model["head"] = spec.method.cls.head if spec.method else "linear"
+    if spec.model.norm is None:
+        model["norm"] = spec.loss.cls.norm if issubclass(spec.loss.cls, Loss) else "none"
     record = record_of(spec.model)
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
     if spec.data.size is not None:  # a size of one's own scales the rest of the record along
@@ -62,7 +63,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     filled = without_idle(filled)
     if filled.train.epochs == 0 and (plain := untrained(filled)) != spec:
         return resolve(plain)
-    parts = {part: _with_defaults(getattr(filled, part)) for part in filled.classes()}
+    parts = {name: _with_defaults(part) for name in PARTS if (part := getattr(filled, name)) is not None}
     return filled.model_copy(update=parts)
 
 

@@ -10,6 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from nearkin.config.spec import RunSpec
+from nearkin.consent import consent, import_paths
 from nearkin.data.forms import fitted
 from nearkin.data.images import UnreadableImage, images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
@@ -119,11 +120,25 @@ def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
     return array
 
 
-def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto") -> Embedder:
-    """The chosen model of a finished run, by path, hash or the beginning of its hash."""
+def load(
+    run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False
+) -> Embedder:
+    """The chosen model of a finished run, by path, hash or the beginning of its hash.
+
+    Parameters:
+        run: a run, or its path, its hash or the beginning of its hash.
+        runs: the folder of the stored runs.
+        device: where it computes: auto, cpu, cuda, ...
+        trust: import the network where the run names it by an import path, which runs the code of that module.
+
+    Example:
+        nearkin.load("3f2a").embed("photos/")                       # (N, D)
+    """
     found = run if isinstance(run, Run) else Store(runs).find(str(run))
     if not found.final:
         raise NearkinError(f"run {found.hash} is not finished; start the same training again to finish it")
+    if trust:
+        consent(import_paths(found.stored))
     spec = found.spec
     model = rebuild(spec)
     load_model(model, found)

@@ -1,7 +1,7 @@
 """`nearkin.train`: one run, from its spec to a final model; then its test, a second act."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from nearkin.runs.events import Watch
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
-from nearkin.storage import atomic, check_folder
+from nearkin.storage import check_folder
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
 
@@ -70,11 +70,13 @@ def train(
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
         store = Store(runs)
-        check_folder(store.root)
         run = store.run(prepared.hash, writes=here.first)
         run.check(prepared.spec)
-        if here.share(lambda: run.tested if test else run.final):
+        if here.share(lambda: run.final and (run.tested or not test)):
+            if here.first:
+                _finish(run)
             return run
+        check_folder(store.root)
         with run.lock():
             if tensorboard and here.first:
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
@@ -86,6 +88,14 @@ def train(
                 measure(store, run, device=device)
         here.wait()
     return run
+
+
+def _finish(run: Run) -> None:
+    """What a kill left undone after the last result was stored, if anything. A store that cannot be written, or a run
+    that another process is at, can be shown all the same."""
+    if run.untidy:
+        with suppress(NearkinError, OSError), run.lock():
+            run.tidy()
 
 
 def is_final(run: Run) -> bool:
@@ -138,8 +148,8 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     load_model(model, run)
     z_train, z_val = (embed(model, source, rows, device) for rows in (split.train, split.val))
     if here.first:
-        with atomic(run.path / "validation.npz") as scratch:
-            np.savez(scratch / "validation.npz", embeddings=z_val.numpy(), labels=prepared.val_labels, rows=split.val)
+        with run.put("validation.npz") as file:
+            np.savez(file, embeddings=z_val.numpy(), labels=prepared.val_labels, rows=split.val)
         run.write_json("final.json", {
             "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
             "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
@@ -147,8 +157,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
             "train": space(z_train, prepared.labels),
             "seconds": round(done.seconds, 1), **prepared.about,
         })  # fmt: skip
-        run.keep_models(None)
-        (run.path / "checkpoint.pt").unlink(missing_ok=True)
+        run.tidy()
 
 
 def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
@@ -178,10 +187,9 @@ def _loop(
 
     def keep_test_embeddings(epoch: int) -> None:
         z = embed(model, source, split.test.images, device).numpy()     # raw, float32: as the test has them
-        file = run.path / "curve" / f"epoch-{epoch:04d}.npy"
         if here.first:
-            with atomic(file) as scratch:
-                np.save(scratch / file.name, z)
+            with run.put(f"curve/epoch-{epoch:04d}.npy") as file:
+                np.save(file, z)
 
     assert spec.sampler is not None                                 # resolved
     sampler = spec.sampler.cls(prepared.labels, spec.train.batch, spec.train.seed, **spec.sampler.params)

@@ -30,7 +30,7 @@ def row(run: Run) -> dict[str, Any]:
             told["loss"] = "(untrained)"
         told |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
         told |= {"state": state(run)} | _figures(run)
-    except (NearkinError, OSError, KeyError, TypeError, AttributeError) as error:
+    except (NearkinError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
         reason = str(error) if isinstance(error, NearkinError) else f"damaged ({type(error).__name__}: {error})"
         told["state"] = reason.removeprefix(f"run {run.hash} ").removeprefix("is ")
     return told
@@ -42,8 +42,8 @@ def state(run: Run) -> str:
         return "tested"
     if run.final:
         return "trial" if run.purpose == "trial" else "final, untested"
-    if (run.path / "error.txt").exists():
-        return f"failed: {(run.path / 'error.txt').read_text().strip().splitlines()[0]}"
+    if (why := run.failure) is not None:
+        return f"failed: {why}"
     lines = read_log(run.path / "log.jsonl")
     if not lines:
         return "begun"

@@ -68,14 +68,16 @@ class LogReader:
                     self._offset = 0
                 file.seek(self._offset)
                 new = file.read()
-        except FileNotFoundError:
+        except OSError:                                             # not there, or a folder in its place
             return []
         whole = new[: new.rfind(b"\n") + 1]                         # the rest is still being written, or was cut short
         self._offset += len(whole)
         entries = []
         for line in whole.splitlines():
             try:
-                entries.append(json.loads(line))
-            except ValueError:                                      # cut short, and then written on
+                entry = json.loads(line)
+            except (ValueError, RecursionError):                    # cut short, and then written on
                 continue
+            if isinstance(entry, dict):
+                entries.append(entry)
         return entries

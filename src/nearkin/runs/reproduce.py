@@ -1,20 +1,27 @@
 """`nearkin.reproduce`: train a stored run again, and compare."""
 
+import math
+import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from nearkin.consent import consent, import_paths
 from nearkin.errors import NearkinError
 from nearkin.runs.environment import environment
 from nearkin.runs.events import Watch
 from nearkin.runs.fit import train
 from nearkin.runs.prepare import prepare
 from nearkin.runs.store import Run, Store
+from nearkin.runs.test import test
+from nearkin.storage import UNREADABLE
 
+ROUNDING = 1e-9                     # of a metric of the same embeddings
 TOLERANCE = 0.01                    # of a metric, on another machine: other processors round otherwise
 SAME = ("python", "versions", "platform", "cpu", "threads")
 
@@ -28,19 +35,33 @@ class Reproduced:
     differs: dict[str, tuple[Any, Any]]     # of machine and versions: what it was then, what it is now
     same_bits: bool                         # every weight and every test embedding
     metrics: dict[str, tuple[float, float]]     # test metric -> stored, again
+    lacking: tuple[str, ...] = ()           # stored test metrics that could not be measured again
 
     @property
     def ok(self) -> bool:
-        """Equal bits on the machine that it was trained on; elsewhere metrics that differ by at most TOLERANCE."""
-        return self.same_bits or (bool(self.differs) and bool(self.metrics) and self.largest <= TOLERANCE)
+        """Equal bits and equal metrics on the machine that it was trained on; elsewhere metrics that differ by at most
+        TOLERANCE. Equal embeddings with other metrics mean that one of the two results is not that of its embeddings:
+        that is never reproduced."""
+        if self.same_bits:
+            return self.same_metrics
+        return bool(self.differs) and bool(self.metrics) and self.largest <= TOLERANCE
+
+    @property
+    def same_metrics(self) -> bool:
+        """Is every metric the same, to the last digits? Other versions may add up in another order."""
+        return all(math.isclose(then, now, rel_tol=0, abs_tol=ROUNDING) or (then != then and now != now)
+                   for then, now in self.metrics.values())  # fmt: skip
 
     @property
     def largest(self) -> float:
         """The largest difference of a metric."""
-        return max((abs(now - then) for then, now in self.metrics.values()), default=0.0)
+        apart = [abs(now - then) for then, now in self.metrics.values()]
+        return math.inf if any(value != value for value in apart) else max(apart, default=0.0)
 
 
-def reproduce(run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch = lambda entry: None) -> Reproduced:
+def reproduce(
+    run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch = lambda entry: None, trust: bool = False
+) -> Reproduced:
     """Train a stored run again from its spec and compare weights, embeddings and metrics.
 
     It is trained with as many threads as it was, into `RUNS/reproductions`; interrupted, the same call goes on.
@@ -49,6 +70,7 @@ def reproduce(run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch 
         run: a run, or its path, its hash or the beginning of its hash.
         runs: the folder of the stored runs.
         watch: called with every entry of the log.
+        trust: import what the run names by import paths, which runs the code of those modules.
 
     Example:
         nearkin.reproduce("3f2a").ok
@@ -60,6 +82,8 @@ def reproduce(run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch 
     if len(sessions := {session.get("threads") for session in then.get("sessions", [])}) > 1:
         turns = ", ".join(str(number) for number in sessions)
         raise NearkinError(f"run {stored.hash} was trained with {turns} threads in turn: no one number repeats it")
+    if trust:
+        consent(import_paths(stored.stored))
     spec = stored.spec
     if (name := prepare(spec).hash) != stored.hash:
         raise NearkinError(
@@ -67,14 +91,27 @@ def reproduce(run: str | Path | Run, *, runs: Path | str = "runs", watch: Watch 
             f"commit {then.get('commit') or 'unknown'}"
         )
     store = Store(stored.path.parent / "reproductions")
+    if store.root.is_symlink():
+        target = os.readlink(store.root)
+        raise NearkinError(f"{store.root} is a link to {target}: nothing is written through it; remove the link")
     if store.run(stored.hash).done:                                 # of an earlier call: what it proved, it proved then
-        store.remove(store.run(stored.hash))
+        shutil.rmtree(store.remove(store.run(stored.hash)))
     with threads(then.get("threads")):
         now = environment()
         again = train(spec, runs=store.root, watch=watch)
     differs = {key: (then.get(key), now[key]) for key in SAME if then.get(key) != now[key]}
-    metrics = {key: (value, again.metrics()[key]) for key, value in stored.metrics().items() if key in again.metrics()}
-    return Reproduced(stored, again, differs, _same_bits(stored, again), metrics)
+    then_measured, now_measured = stored.metrics(), _measured_again(stored, again)
+    metrics = {key: (value, now_measured[key]) for key, value in then_measured.items() if key in now_measured}
+    lacking = tuple(key for key in then_measured if key not in metrics)
+    return Reproduced(stored, again, differs, _same_bits(stored, again), metrics, lacking)
+
+
+def _measured_again(stored: Run, again: Run) -> dict[str, float]:
+    """All metrics of the run that was trained again which the stored one has, those of further tests included."""
+    if missing := [key for key in stored.metrics() if key not in again.metrics()]:
+        with suppress(NearkinError):                                # one that is not known any more
+            test(again, metrics=missing)
+    return again.metrics()
 
 
 @contextmanager
@@ -97,5 +134,9 @@ def _same_bits(one: Run, other: Run) -> bool:
     same = all(torch.equal(first["model"][key], second["model"][key]) for key in first["model"])
     if not (same and one.tested and other.tested):
         return same
-    with np.load(one.path / "embeddings.npz") as a, np.load(other.path / "embeddings.npz") as b:
-        return np.array_equal(a["embeddings"], b["embeddings"])
+    paths = [run.file("embeddings.npz") for run in (one, other)]
+    try:
+        with np.load(paths[0]) as first_file, np.load(paths[1]) as second_file:
+            return np.array_equal(first_file["embeddings"], second_file["embeddings"])
+    except UNREADABLE as error:
+        raise one.damaged(f"embeddings.npz cannot be read ({type(error).__name__})") from error

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,14 +14,20 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
+from nearkin.config.load_yaml import load_yaml
 from nearkin.config.spec import RunSpec, stored_spec
+from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError
+from nearkin.progress import note_once
 from nearkin.runs.environment import environment
 from nearkin.runs.log import Log, read_log
-from nearkin.storage import atomic, sweep
+from nearkin.runs.shapes import check_shape
+from nearkin.runs.sums import SUMS, Sum, Sums, parse_sums, resealed, sum_of, sum_of_bytes, write_sums
+from nearkin.storage import UNREADABLE, atomic, explained, open_to_append, sweep
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)      # the same, ten times as fast, where libyaml is
 SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
+LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")     # what is only there after spec.yaml
+LOOKS = 3                           # at a file whose sum differs: a process may just be replacing it
 
 
 class RunLocked(NearkinError):
@@ -52,21 +59,21 @@ class Run:
     def head(self) -> dict[str, Any]:
         """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`. Read once and kept while
         the file stays as it is: do not change it."""
-        return self._once("spec.yaml", self._read_head)
+        return self._once("spec.yaml", self._parse_head)
 
-    def _read_head(self, path: Path) -> dict[str, Any]:
+    def _parse_head(self, content: bytes) -> dict[str, Any]:
         try:
-            told = yaml.load(path.read_text(), Loader=LOADER)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            reason = f"spec.yaml cannot be read ({type(error).__name__})"
-            raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
+            told = load_yaml(content.decode())
+        except (UnicodeDecodeError, NearkinError) as error:
+            raise self.damaged(f"spec.yaml cannot be read: {error}") from error
         if not isinstance(told, dict) or not isinstance(told.get("spec"), dict):
-            raise NearkinError(f"run {self.hash} is damaged: spec.yaml holds no spec")
+            raise self.damaged("spec.yaml holds no spec")
         schema = told.setdefault("schema", 1)
         if not isinstance(schema, int) or schema > SCHEMA:
             raise NearkinError(
                 f"run {self.hash} was stored by a newer nearkin (schema {schema}; this one reads up to {SCHEMA})"
             )
+        note_stored(import_paths(told["spec"]))
         return told
 
     @property
@@ -93,8 +100,12 @@ class Run:
 
     @property
     def final(self) -> bool:
-        """Is the choice of the epoch stored? Only then do the test labels open."""
-        return (self.path / "final.json").exists()
+        """Is the choice of the epoch stored? Only then do the test labels open. An error where it was, and is gone."""
+        if (self.path / "final.json").exists():
+            return True
+        if (sums := self.sums()) is not None and sums.of("final.json"):
+            raise self.damaged("final.json is missing")
+        return False
 
     @property
     def tested(self) -> bool:
@@ -120,8 +131,15 @@ class Run:
         return first | further.get(distance, {}).get("metrics", {})
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """All entries of the log, oldest first."""
-        return read_log(self.path / "log.jsonl")
+        """All entries of the log, oldest first. No result rests on it: of a damaged one nothing is read, and a line
+        says so."""
+        if not (self.path / "log.jsonl").exists():
+            return []
+        try:
+            return read_log(self.file("log.jsonl"))
+        except NearkinError as error:
+            note_once(f"{error}; its curves are left out")
+            return []
 
     def curve(self) -> list[dict[str, Any]]:
         """Learning curves, one row per epoch: epoch, the mean loss, validation.* and, once tested, test.* metrics. The
@@ -149,66 +167,183 @@ class Run:
         sweep(self.path)
         if not (self.path / "spec.yaml").exists():
             told = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
-            with atomic(self.path / "spec.yaml") as scratch:
-                (scratch / "spec.yaml").write_text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+            with self.put("spec.yaml") as file:
+                file.write_text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+        if not (self.path / "split.json").exists():                 # a kill came between the two
             self.write_json("split.json", split)
         before = self.read_json("environment.json") if (self.path / "environment.json").exists() else {}
         sessions = before.get("sessions", [{k: v for k, v in before.items() if k != "sessions"}] if before else [])
         now = environment() | {"processes": processes, "began": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
         self.write_json("environment.json", now | {"sessions": [*sessions, now]})
+        self.seal(begin=True)
 
     def check(self, spec: RunSpec) -> None:
-        """Refuse a stored run whose spec is not the one asked for, although the hash is."""
+        """Refuse a stored run whose spec is not the one asked for, although the hash is; and one that has lost it."""
+        if not (self.path / "spec.yaml").exists() and any((self.path / name).exists() for name in LATER):
+            raise self.damaged(f"spec.yaml is missing; `nearkin runs rm {self.hash}` and train again")
         if (self.path / "spec.yaml").exists() and (found := spec.differences(self.stored)):
             raise NearkinError(
                 f"run {self.hash} is not what is asked for: {'; '.join(found[:3])}. A default has changed since: name "
                 f"the old value to see the stored run, or remove it (nearkin runs rm {self.hash})"
             )
 
+    def damage(self) -> str | None:
+        """What is wrong with the small files that tell what it is and what it found, in words; None: nothing."""
+        try:
+            self.head()
+            if self.final or self.tested:
+                self.read_json("final.json")
+            for name in ("result.json", "tests.json", "curve.json"):
+                if (self.path / name).exists():
+                    self.read_json(name)
+        except NearkinError as error:
+            return str(error)
+        return None
+
+    def damaged(self, reason: str) -> NearkinError:
+        """The error that says so."""
+        return NearkinError(f"run {self.hash} is damaged: {reason}")
+
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of its directory. Read once and kept while the file stays as it is: do not change it."""
-        return self._once(name, self._read_json)
+        return self._once(name, lambda content: self._parse_json(name, content))
 
-    def _read_json(self, path: Path) -> dict[str, Any]:
+    def _parse_json(self, name: str, content: bytes) -> dict[str, Any]:
         try:
-            return json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            reason = f"{path.name} cannot be read ({type(error).__name__})"
-            raise NearkinError(f"run {self.hash} is damaged: {reason}") from error
+            told = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(f"{name} cannot be read ({type(error).__name__})") from error
+        if problem := check_shape(name, told):
+            raise self.damaged(f"{name} {problem}")
+        return told
 
-    def _once(self, name: str, read: Callable[[Path], Any]) -> Any:
-        """What a file holds, read again only after it was replaced."""
-        path = self.path / name
+    def _once(self, name: str, parse: Callable[[bytes], Any]) -> Any:
+        """What a small file holds, verified; read again only after it was replaced. Of a run that was removed in the
+        meantime, what was read before."""
         try:
-            found = path.stat()
-        except OSError:
-            return read(path)                                       # it says what is wrong
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if name not in self._kept or self._kept[name][0] != stamp:
-            self._kept[name] = stamp, read(path)
+            found = os.stat(f"{self.path}/{name}")
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if name not in self._kept or self._kept[name][0] != stamp:
+                self._kept[name] = stamp, parse(self._verified(name))
+        except OSError as error:
+            if self.path.exists():
+                raise self.damaged(f"{name} cannot be read ({type(error).__name__})") from error
+            if name not in self._kept:
+                raise NearkinError(f"run {self.hash} is not there (any more): {self.path}") from error
         return self._kept[name][1]
+
+    # -- checksums -----------------------------------------------------------------------------------------
+
+    def sums(self) -> Sums | None:
+        """What files.json says of its files; None: it was stored without, or is not begun."""
+        if not os.path.exists(f"{self.path}/{SUMS}"):
+            return None
+        return self._once(SUMS, self._parse_sums)
+
+    def _parse_sums(self, content: bytes) -> Sums:
+        try:
+            return parse_sums(content)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise self.damaged(f"{SUMS} is not what was stored; without it the run is read, but unverified") from error
+
+    def file(self, name: str) -> Path:
+        """The path of a file, once its content is verified: one that is large is read for that once in a process."""
+        try:
+            self._look(name, lambda: sum_of(self.path / name))
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError)
+            reason = "is missing" if gone else f"cannot be read ({type(error).__name__})"
+            raise self.damaged(f"{name} {reason}") from error
+        return self.path / name
+
+    def _verified(self, name: str) -> bytes:
+        content = b""
+
+        def read() -> Sum:
+            nonlocal content
+            with open(f"{self.path}/{name}", "rb") as file:
+                content = file.read()
+            return sum_of_bytes(content)
+
+        if name == SUMS:                                            # it has its own sum
+            read()
+        else:
+            self._look(name, read)
+        return content
+
+    def _look(self, name: str, measure: Callable[[], Sum]) -> None:
+        """An error unless a file has the sum that files.json tells, where it tells one."""
+        for look in range(LOOKS):
+            found = measure()
+            sums = self.sums()
+            right = sums.of(name) if sums is not None else ()
+            if not right or found in right:
+                return
+            if look + 1 < LOOKS:
+                time.sleep(0.02)
+        sizes = f"{found.bytes} bytes instead of {right[0].bytes}" if found.bytes != right[0].bytes else "same size"
+        raise self.damaged(f"{name} is not what was stored: its SHA-256 differs ({sizes})")
+
+    def seal(self, *, begin: bool = False) -> None:
+        """Write files.json, after all else. A run that has none, because an older nearkin stored it, stays without:
+        nobody knows what its files were."""
+        if (before := self.sums()) is not None or begin:
+            write_sums(resealed(self.path, before or Sums()), self.path)
+
+    def tidy(self) -> None:
+        """Do what a kill kept a final run from: remove its checkpoint, list the files that are not listed yet."""
+        self.keep_models(None)
+        (self.path / "checkpoint.pt").unlink(missing_ok=True)
+        self.seal()
+
+    @property
+    def untidy(self) -> bool:
+        """Is something left of the training of this final run, or a mark of its state not in files.json?"""
+        if self.begun or any(self.path.glob("model-*.pt")):
+            return True
+        sums = self.sums()
+        marks = [name for name in ("final.json", "result.json") if (self.path / name).exists()]
+        return sums is not None and (bool(sums.coming) or not all(sums.of(name) for name in marks))
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def put(self, name: str) -> Iterator[Path]:
+        """Where to write a file, which then gets its name: whole or not at all. A further writing of one that is listed
+        in files.json is announced there."""
+        with atomic(self.path / name) as scratch:
+            made = scratch / Path(name).name
+            yield made
+            if (sums := self.sums()) is not None and name in sums.files:
+                write_sums(Sums(sums.files, {**sums.coming, name: sum_of(made)}), self.path)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
-        with atomic(self.path / name) as scratch:
-            (scratch / name).write_text(json.dumps(content, indent=1) + "\n")
+        with self.put(name) as file:
+            file.write_text(json.dumps(content, indent=1) + "\n")
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write a state (weights, optimiser, ...), whole or not at all."""
-        with atomic(self.path / name) as scratch, open(scratch / name, "wb") as file:
+        with self.put(name) as made, open(made, "wb") as file:
             try:
                 torch.save(state, file)
             except RuntimeError as error:           # on a full disk torch hides the cause behind an error of its own
                 raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """A state, or None when there is none; never unpickles code."""
+        """A state, or None when there is none; never unpickles code. Its SHA-256 is that of files.json, or, of a file
+        that is not listed, the CRC-32 of each of its parts that which it was written with: torch looks at neither."""
         path = self.path / name
-        if not path.exists():
+        sums = self.sums()
+        listed = sums is not None and bool(sums.of(name))
+        if not path.exists() and not listed:
             return None
+        self.file(name)
         try:
+            if not listed:
+                _check_parts(path)
             return torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError, OSError, ValueError) as error:
+        except (*UNREADABLE, pickle.UnpicklingError) as error:
             raise NearkinError(
                 f"{path} is damaged or not a checkpoint ({type(error).__name__}); "
                 f"`nearkin runs rm {self.hash}` and train again"
@@ -230,13 +365,17 @@ class Run:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Held while training or testing; freed by the system when the process dies, however it dies."""
-        self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / "lock"
+        if file.is_symlink():                               # the lock's file is emptied when it is taken
+            target = os.readlink(file)
+            raise NearkinError(f"{file} is a link to {target}: nothing is written through it; remove the link")
         lock = FileLock(file)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RunLocked(f"run {self.hash} is being trained by process {file.read_text().strip()}") from None
+        with explained(file):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise RunLocked(f"run {self.hash} is being trained by process {_holder(file)}") from None
         with suppress(OSError):                             # Windows does not let a locked file be written
             file.write_text(str(os.getpid()))
         try:
@@ -247,15 +386,42 @@ class Run:
     @contextmanager
     def log(self, size: int) -> Iterator[Log]:
         """The log, cut back to the `size` that the checkpoint knows of."""
-        path = self.path / "log.jsonl"
-        path.touch()
-        os.truncate(path, min(size, path.stat().st_size))
-        with open(path, "a") as file:
+        with open_to_append(self.path / "log.jsonl") as file:
+            file.truncate(min(size, os.fstat(file.fileno()).st_size))
+            file.seek(0, os.SEEK_END)
             log = Log(file)
             try:
                 yield log
             finally:
                 log.flush()
+
+    @property
+    def failure(self) -> str | None:
+        """Why a worker failed on it: the first line of its error.txt, whatever is left of that; None: there is none."""
+        file = self.path / "error.txt"
+        if not file.exists():
+            return None
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        except OSError as error:
+            return f"error.txt cannot be read ({type(error).__name__})"
+        first = next((line.strip() for line in lines if line.strip()), "error.txt is empty")
+        return "".join(letter if letter.isprintable() else "\ufffd" for letter in first)[:1000]
+
+
+def _holder(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace").strip()
+    except OSError:                                                 # it has just ended
+        return "?"
+
+
+def _check_parts(path: Path) -> None:
+    """A BadZipFile where a part of a file that torch wrote has another CRC-32 than it was written with."""
+    if zipfile.is_zipfile(path):                                    # torch names what is no such file
+        with zipfile.ZipFile(path) as parts:
+            if (name := parts.testzip()) is not None:
+                raise zipfile.BadZipFile(f"bad CRC-32 of {name}")
 
 
 class ReadOnlyRun(Run):
@@ -271,6 +437,12 @@ class ReadOnlyRun(Run):
         """Nothing."""
 
     def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]]) -> None:
+        """Nothing."""
+
+    def seal(self, *, begin: bool = False) -> None:
+        """Nothing."""
+
+    def tidy(self) -> None:
         """Nothing."""
 
     def keep_models(self, epoch: int | None = None) -> None:

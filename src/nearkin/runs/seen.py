@@ -35,12 +35,14 @@ def seen_by(weights: str | None) -> Records:
     path = Path(weights).expanduser() if weights else None
     if path is None or not path.is_file() or path.suffix == ".safetensors":
         return ()
+    run = Run(path.absolute().parent)
+    if path.name == "model.pt" and (run.path / "spec.yaml").exists():
+        run.file("model.pt")
     state = read(path)
     if not is_of_a_run(state):
         return ()
     if "seen" in state:
         return tuple(state["seen"])
-    run = Run(path.absolute().parent)
     if not (run.path / "spec.yaml").exists() or not (run.path / "split.json").exists():
         return ()
     head, split = run.head(), run.read_json("split.json")

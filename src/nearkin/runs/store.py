@@ -15,14 +15,19 @@
                   curve.json         test metrics of every epoch (train.curve=true)
                   result.json        the result; a run with it is tested
                   tests.json         what further tests found
+                  files.json         size and SHA-256 of all these, written last (runs/sums.py)
                   error.txt          why a worker of a study failed on it
     runs/openings.jsonl              one line for every time that the labels of a test split were opened
+    runs/.trash/                     what `nearkin runs rm` removed, until `nearkin runs rm --purge`
 
-Every file but the logs is written whole or not at all. Each directory has one lock: two processes cannot train the same
-run. Reading a run never imports code that its spec names; `Run.spec` does, and is for those who want to build it.
+Every file but the logs is written whole or not at all, and is on the disk before it has its name. Each directory has
+one lock: two processes cannot train the same run. Reading a run never imports code that its spec names; `Run.spec`
+does, and is for those who want to build it.
 """
 
 import json
+import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -30,6 +35,9 @@ from pathlib import Path
 from nearkin.errors import NearkinError, choices
 from nearkin.runs.log import read_log
 from nearkin.runs.run import SCHEMA, ReadOnlyRun, Run
+from nearkin.storage import open_to_append
+
+MARKS = ("spec.yaml", "files.json", "final.json", "result.json", "checkpoint.pt")      # a folder with one is a run
 
 __all__ = ["SCHEMA", "ReadOnlyRun", "Run", "Store"]
 
@@ -56,8 +64,8 @@ class Store:
         """All runs, oldest first, damaged ones included."""
         if not self.root.is_dir():
             return []
-        found = [Run(p) for p in self.root.iterdir() if (p / "spec.yaml").exists()]
-        return sorted(found, key=lambda run: (run.path / "spec.yaml").stat().st_mtime)
+        begun = {path: when for path in self.root.iterdir() if (when := _begun(path)) is not None}
+        return [Run(path) for path in sorted(begun, key=lambda path: (begun[path], path))]
 
     def find(self, name: str) -> Run:
         """A run by its path, its hash or the beginning of its hash."""
@@ -71,22 +79,89 @@ class Store:
             raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {found}")
         raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
 
-    def remove(self, run: Run) -> None:
-        """Delete a run, unless a process is training it."""
-        with run.lock():
-            shutil.rmtree(run.path)
+    @property
+    def trash(self) -> Path:
+        """Where removed runs lie until they are purged."""
+        return self.root / ".trash"
 
-    def opened(self, run: Run, metrics: list[str]) -> None:
-        """Note that the labels of a run's test split were opened."""
+    def check_removable(self, run: Run) -> None:
+        """Refuse to remove what is not a run of this store: a folder elsewhere, a link, someone's own folder that holds
+        a file spec.yaml."""
+        refused = f"{run.path} is not removed: "
+        if not re.fullmatch(r"[0-9a-f]{12}", run.path.name):
+            raise NearkinError(f"{refused}{run.path.name or str(run.path)!r} is not the hash of a run")
+        if run.path.parent.resolve() != self.root.resolve():
+            raise NearkinError(f"{refused}it is not in {self.root}; --runs {run.path.parent} names its store")
+        if run.path.is_symlink():
+            raise NearkinError(f"{refused}it is a link to {os.readlink(run.path)}; remove the link yourself")
+        try:
+            head = run.head()
+            of_a_run = {"data_hash", "split_hash"} <= head.keys() and {"data", "model", "train"} <= head["spec"].keys()
+        except NearkinError:                                        # damaged: other files must say that it is a run
+            of_a_run = sum((run.path / name).exists() for name in (*MARKS, "split.json", "environment.json")) >= 3
+        if not of_a_run:
+            raise NearkinError(f"{refused}its spec.yaml is not that of a run")
+
+    def remove(self, run: Run) -> Path:
+        """Move a run to the trash, in one step, unless a process is training it; returns where it lies now."""
+        self.check_removable(run)
+        self._check_trash()
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        with run.lock():
+            self.trash.mkdir(exist_ok=True)
+            place = self.trash / f"{run.hash}-{stamp}"
+            number = 1
+            while place.exists():
+                number += 1
+                place = self.trash / f"{run.hash}-{stamp}-{number}"
+            os.rename(run.path, place)
+        return place
+
+    def removed(self) -> list[Path]:
+        """What lies in the trash."""
+        self._check_trash()
+        return sorted(self.trash.iterdir()) if self.trash.is_dir() else []
+
+    def purge(self) -> int:
+        """Delete what lies in the trash, for good; returns how many runs that were."""
+        places = self.removed()
+        for place in places:
+            shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+        return len(places)
+
+    def _check_trash(self) -> None:
+        if self.trash.is_symlink():
+            target = os.readlink(self.trash)
+            raise NearkinError(f"{self.trash} is a link to {target}: nothing is moved or deleted there; remove it")
+
+    def opened(self, run: Run, metrics: list[str], evaluation: int) -> None:
+        """Note that the labels of a run's test split were opened, for metrics under a version of the evaluation. A test
+        that is repeated because a kill lost its result is noted once."""
         head = run.head()
         line = {"split": head["split_hash"], "data": head["data_hash"], "run": run.hash, "metrics": metrics,
-                "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}  # fmt: skip
-        with open(self.root / "openings.jsonl", "a") as file:       # one small append: whole, whoever else writes
+                "evaluation": evaluation, "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}  # fmt: skip
+        final = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime((run.path / "final.json").stat().st_mtime))
+        same = {key: line[key] for key in ("split", "data", "run", "metrics", "evaluation")}
+        for noted in read_log(self.root / "openings.jsonl"):
+            if same.items() <= noted.items() and noted.get("when", "") >= final:    # since it was trained
+                return
+        with open_to_append(self.root / "openings.jsonl") as file:  # one small append: whole, whoever else writes
             file.write(json.dumps(line) + "\n")
 
     def openings(self) -> dict[str, int]:
         """How often each test split was opened: split hash -> number."""
         counts: dict[str, int] = {}
         for line in read_log(self.root / "openings.jsonl"):
-            counts[line["split"]] = counts.get(line["split"], 0) + 1
+            if isinstance(split := line.get("split"), str):         # else the line is damaged
+                counts[split] = counts.get(split, 0) + 1
         return counts
+
+
+def _begun(path: Path) -> float | None:
+    """When a run was begun, or damaged since; None for a folder that is no run, also for one that was just removed."""
+    for name in MARKS:
+        try:
+            return (path / name).stat().st_mtime
+        except OSError:
+            continue
+    return None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nearkin.consent import consent, import_paths, may_import
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import ranks
 from nearkin.engine.embed import embed
@@ -26,8 +27,8 @@ from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
 from nearkin.runs.store import Run, Store
-from nearkin.runs.tested import TestSet, store_per_query
-from nearkin.storage import atomic
+from nearkin.runs.tested import TestSet, epochs_kept, store_per_query
+from nearkin.storage import UNREADABLE
 
 
 def test(
@@ -37,6 +38,7 @@ def test(
     k: Sequence[int] | None = None,
     distance: str = "cosine",
     runs: Path | str = "runs",
+    trust: bool = False,
 ) -> dict[str, float]:
     """Test a final run, or test it again with other metrics; nothing is trained.
 
@@ -46,11 +48,16 @@ def test(
         k: of Recall@k; None: the data set's customary ones.
         distance: cosine, euclid (raw vectors) or snr.
         runs: the folder of the stored runs.
+        trust: import data set, protocol or network where the run names them by import paths, which runs that code.
 
     Example:
         nearkin.test("3f2a", metrics=["nmi", "ami", "f1", "map@1000"])
     """
     found = run if isinstance(run, Run) else Store(runs).find(str(run))
+    if trust:
+        consent(import_paths(found.stored))
+    if (stored := _stored(found, metrics, k, distance)) is not None:
+        return stored
     with found.lock():
         return measure(Store(found.path.parent), found, metrics=metrics, k=k, distance=distance)
 
@@ -76,26 +83,48 @@ def measure(
     tested = TestSet.of(run) if held else _embedded(run, device or pick_device(run.spec.train.device))
     if not ranks().first:
         return {}
-    customary = _customary(run, tested)
-    asked = [m for name in metrics or retrieval.DEFAULT for m in parse(name, customary if k is None else k)]
-    wanted = [m.key for m in asked]
-    for m in asked:                                                 # before anything is opened
-        if m.k is not None and m.k > tested.available:
-            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {tested.available} neighbours per query")
+    customary, wanted = _customary(run, tested), _wanted(run, tested, metrics, k)
     if not run.tested:
-        store.opened(run, ["the customary ones"])
+        store.opened(run, ["the customary ones"], retrieval.VERSION)
         _store_first(run, tested, tested.evaluate(k=customary))
     missing = [key for key in wanted if key not in _known(run, distance)]
     if missing:
-        store.opened(run, missing)
+        store.opened(run, missing, retrieval.VERSION)
         evaluation = tested.evaluate(metrics=missing, distance=distance)
         if distance == "cosine":
             store_per_query(run, evaluation)
         _store_further(run, evaluation)
-    if distance == "cosine" and (run.path / "curve.json").exists():
+    if _has_curve(run, distance):
         _extend_curve(run, tested, wanted)
+    run.tidy()
     known = _known(run, distance)
     return {key: known[key] for key in wanted}
+
+
+def _stored(run: Run, metrics: Sequence[str] | None, k: Sequence[int] | None, distance: str) -> dict[str, float] | None:
+    """What is asked, where all of it is stored: nothing is written then, not even a lock. None where it is not."""
+    check_final(run)
+    check_distance(distance)
+    if not run.tested or run.untidy or not _holds_embeddings(run):
+        return None
+    wanted = _wanted(run, TestSet.of(run), metrics, k)
+    known = _known(run, distance)
+    tables = [known, *([run.read_json("curve.json")["epochs"][0]["metrics"]] if _has_curve(run, distance) else [])]
+    return {key: known[key] for key in wanted} if all(key in table for key in wanted for table in tables) else None
+
+
+def _wanted(run: Run, tested: TestSet, metrics: Sequence[str] | None, k: Sequence[int] | None) -> list[str]:
+    """The metrics that are asked for, each with its k; those that need more neighbours than there are, are refused."""
+    ks = _customary(run, tested) if k is None else k
+    asked = [m for name in metrics or retrieval.DEFAULT for m in parse(name, ks)]
+    for m in asked:                                                 # before anything is opened
+        if m.k is not None and m.k > tested.available:
+            raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {tested.available} neighbours per query")
+    return [m.key for m in asked]
+
+
+def _has_curve(run: Run, distance: str) -> bool:
+    return distance == "cosine" and (run.path / "curve.json").exists()
 
 
 def check_final(run: Run) -> None:
@@ -143,16 +172,21 @@ def _store_test_set(run: Run, split: Split, z: torch.Tensor, paths: list[str], n
     import pyarrow.parquet as pq
 
     rows, roles = split.test.images, split.test.roles
-    with atomic(run.path / "embeddings.npz") as scratch:
-        np.savez(scratch / "embeddings.npz", embeddings=z.numpy(), labels=names, rows=rows, roles=roles)
-    with atomic(run.path / "test.parquet") as scratch:
+    with run.put("embeddings.npz") as file:
+        np.savez(file, embeddings=z.numpy(), labels=names, rows=rows, roles=roles)
+    with run.put("test.parquet") as file:
         table = pa.table({"row": rows, "path": paths, "class": names.tolist(), "role": roles.tolist()})
-        pq.write_table(table, scratch / "test.parquet")
+        pq.write_table(table, file)
 
 
 def _customary(run: Run, tested: TestSet) -> tuple[int, ...]:
-    """The k of Recall@k that its data set is known by."""
-    ks = getattr(run.spec.data.cls, "ks", retrieval.DEFAULT_K)
+    """The k of Recall@k that its data set is known by; where that may not be imported, those of the first test."""
+    data = run.spec.data
+    if run.tested and not may_import(data.name):
+        numbers = [key.removeprefix("recall@") for key in run.result["test"] if key.startswith("recall@")]
+        ks: Sequence[int] = [int(number) for number in numbers if number.isdecimal()]
+    else:
+        ks = getattr(data.cls, "ks", retrieval.DEFAULT_K)
     return tuple(k for k in ks if k <= tested.available)
 
 
@@ -183,9 +217,10 @@ def _store_further(run: Run, evaluation: Evaluation) -> None:
 
 def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
     """The customary test: every query's metrics, the test curve where there is one, and last the result."""
-    write_per_query(evaluation, run.path / "per_query.parquet")
+    with run.put("per_query.parquet") as file:
+        write_per_query(evaluation, file)
     final = run.read_json("final.json")
-    if (run.path / "curve").is_dir():
+    if epochs_kept(run):
         run.write_json("curve.json", _curve(run, tested, final["epoch"], evaluation))
     head = run.head()
     run.write_json("result.json", {
@@ -217,7 +252,7 @@ def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
     """The metrics of a further test, of every epoch."""
     told = run.read_json("curve.json")
     missing = [key for key in wanted if key not in told["epochs"][0]["metrics"]]
-    if missing and (run.path / "curve").is_dir():
+    if missing and epochs_kept(run):
         known = _known(run, "cosine")
         points = []
         for point, more in zip(told["epochs"], _points(run, tested, missing), strict=True):
@@ -228,10 +263,16 @@ def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
 
 def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = []
-    for file in sorted((run.path / "curve").glob("epoch-*.npy")):
-        z = torch.from_numpy(np.load(file)).float()
-        found = TestSet(z, tested.labels, tested.roles).evaluate(metrics=metrics).metrics
-        points.append({"epoch": int(file.stem.partition("-")[2]), "metrics": found})
+    for name in epochs_kept(run):
+        path = run.file(name)
+        try:
+            z = torch.from_numpy(np.load(path)).float()
+        except UNREADABLE as error:
+            raise run.damaged(f"{name} cannot be read ({type(error).__name__})") from error
+        if z.ndim != 2 or len(z) != len(tested.labels):
+            raise run.damaged(f"{name} holds {tuple(z.shape)} numbers, not those of {len(tested.labels)} test images")
+        metrics_then = TestSet(z, tested.labels, tested.roles).evaluate(metrics=metrics).metrics
+        points.append({"epoch": int(Path(name).stem.partition("-")[2]), "metrics": metrics_then})
     return points
 
 

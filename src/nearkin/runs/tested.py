@@ -1,9 +1,7 @@
 """The test images of a run as its model embeds them: stored, and read again by all that look at them."""
 
-import zipfile
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,10 @@ import torch
 
 from nearkin.errors import NearkinError
 from nearkin.evaluation.retrieval import Evaluation, evaluate
+from nearkin.progress import note_once
 from nearkin.runs.run import Run
-from nearkin.storage import atomic
-
-UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+from nearkin.runs.sums import curve_files
+from nearkin.storage import UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,9 @@ class TestSet:
         """The stored test embeddings of a run; a NearkinError where there are none. Nothing is computed."""
         if not run.tested and not (run.path / "embeddings.npz").exists():
             raise NearkinError(f"run {run.hash} is not tested; nearkin test {run.hash} tests it")
+        path = run.file("embeddings.npz")
         try:
-            with np.load(run.path / "embeddings.npz") as file:
+            with np.load(path) as file:
                 z, labels = torch.from_numpy(file["embeddings"]), file["labels"]
                 if "roles" in file:
                     return cls(z, labels, file["roles"], file["rows"])
@@ -93,20 +92,29 @@ def paths_of(run: Run) -> list[str] | None:
 
     if not (run.path / "test.parquet").exists():
         return None
+    path = run.file("test.parquet")
     try:
-        return pq.read_table(run.path / "test.parquet", columns=["path"])["path"].to_pylist()
+        return pq.read_table(path, columns=["path"])["path"].to_pylist()
     except (*UNREADABLE, pa.ArrowException) as error:
         raise NearkinError(f"test.parquet of run {run.hash} cannot be read ({type(error).__name__})") from error
 
 
 def values_per_query(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """The label and the value of every query, from per_query.parquet; None where it has not got the metric."""
+    """The label and the value of every query, from per_query.parquet; None where it has not got the metric. Of a
+    damaged file nothing is read, and a line says so."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not (run.path / "per_query.parquet").exists():
+        return None
     try:
-        table = pq.read_table(run.path / "per_query.parquet", columns=["label", metric])
-    except (*UNREADABLE, pa.ArrowException):
+        file = run.file("per_query.parquet")
+        table = pq.read_table(file, columns=["label", metric]) if metric in pq.read_schema(file).names else None
+    except (NearkinError, *UNREADABLE, pa.ArrowException) as error:
+        reason = str(error) if isinstance(error, NearkinError) else f"per_query.parquet ({type(error).__name__})"
+        note_once(f"run {run.hash}: values per query are left out: {reason}")
+        return None
+    if table is None:
         return None
     return np.array(table["label"].to_pylist()), table[metric].to_numpy().astype(float)
 
@@ -116,12 +124,25 @@ def store_per_query(run: Run, evaluation: Evaluation) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = run.path / "per_query.parquet"
-    if not path.exists() or not evaluation.per_query:
+    if not (run.path / "per_query.parquet").exists() or not evaluation.per_query:
         return
-    table = pq.read_table(path)
+    path = run.file("per_query.parquet")
+    try:
+        table = pq.read_table(path)
+    except (*UNREADABLE, pa.ArrowException) as error:
+        raise run.damaged(f"per_query.parquet cannot be read ({type(error).__name__})") from error
     for name, values in evaluation.per_query.items():
         if name not in table.column_names and len(values) == len(table):
             table = table.append_column(name, pa.array(values, from_pandas=True))
-    with atomic(path) as scratch:
-        pq.write_table(table, scratch / Path(path).name)
+    with run.put("per_query.parquet") as file:
+        pq.write_table(table, file)
+
+
+def epochs_kept(run: Run) -> list[str]:
+    """The files of the test embeddings of every epoch (train.curve=true); an error where a stored one is gone."""
+    there = curve_files(run.path)
+    sums = run.sums()
+    for name in sums.files if sums is not None else ():
+        if name.startswith("curve/") and name not in there:
+            raise run.damaged(f"{name} is missing")
+    return there

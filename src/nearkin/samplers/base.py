@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from nearkin.errors import NearkinError
+from nearkin.registry import SAMPLERS
 
 
 class BatchSampler:
@@ -69,3 +70,6 @@ class BatchSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue the stream where it stood when `state` was taken, by a sampler built with the same arguments."""
         self._pass, self._position, self._plan = state["pass"], state["position"], None
+
+
+SAMPLERS.takes(BatchSampler, words="a nearkin.samplers.BatchSampler")

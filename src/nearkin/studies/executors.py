@@ -20,6 +20,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
@@ -29,8 +30,9 @@ from typing import Any, Self
 from nearkin.config.spec import stored_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.fit import train
-from nearkin.runs.run import RunLocked
+from nearkin.runs.run import Run, RunLocked
 from nearkin.runs.test import test
+from nearkin.storage import atomic
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,7 @@ class LocalProcess(Working):
 
 def failure(path: Path, code: int | None) -> str:
     """Why a run failed: the first line of its error.txt, else how its process ended."""
-    note = path / "error.txt"
-    return note.read_text().strip().splitlines()[0] if note.exists() else f"the worker ended with exit code {code}"
+    return Run(path).failure or f"the worker ended with exit code {code}"
 
 
 def carry_out(task: Task) -> None:
@@ -169,16 +170,16 @@ def carry_out(task: Task) -> None:
     try:
         while True:
             try:
-                run = train(stored_spec(task.spec), runs=task.path.parent, test=False, until=task.until)
+                run = train(stored_spec(task.spec, trust=True), runs=task.path.parent, test=False, until=task.until)
                 if run.final and run.purpose == "final" and task.test:
                     test(run, metrics=list(task.metrics))
                 return
             except RunLocked:
                 time.sleep(1)
     except Exception as error:
-        note.parent.mkdir(parents=True, exist_ok=True)
         first = str(error) if isinstance(error, NearkinError) else f"{type(error).__name__}: {error}"
-        note.write_text(" ".join(first.split()) + "\n\n" + traceback.format_exc())
+        with suppress(NearkinError, OSError), atomic(note) as scratch:     # a full disk holds no note
+            (scratch / note.name).write_text(" ".join(first.split()) + "\n\n" + traceback.format_exc(), "utf-8")
         raise
 
 

@@ -1,6 +1,7 @@
 """Tables as files: CSV, Markdown or LaTeX, by the ending of the name."""
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from nearkin.errors import NearkinError
 from nearkin.storage import atomic
 
 ENDINGS = (".csv", ".md", ".tex")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")                          # what a spreadsheet takes for one
+NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?( ?%| ± .*)?", re.I)
 LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--",
@@ -37,13 +40,19 @@ def write_table(
         if path.suffix.lower() == ".csv":
             more = [["; ".join(notes)]] * len(rows) if notes else [[]] * len(rows)
             heading = [*header, "notes"] if notes else header
-            csv.writer(file).writerows([heading, *([*row, *note] for row, note in zip(rows, more, strict=True))])
+            lines = [heading, *([*row, *note] for row, note in zip(rows, more, strict=True))]
+            csv.writer(file).writerows([[as_text(cell) for cell in line] for line in lines])
         elif path.suffix.lower() == ".md":
             below = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in notes)
             file.write(_markdown(header, rows, numbers) + below)
         else:
             below = "".join(f"\n\\par {note.translate(LATEX)}.\n" for note in notes)
             file.write(_latex(header, rows, numbers) + below)
+
+
+def as_text(cell: str) -> str:
+    """A cell for a spreadsheet: a text that begins like a formula is told to be text, numbers stay as they are."""
+    return f"'{cell}" if cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:

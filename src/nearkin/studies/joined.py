@@ -11,7 +11,7 @@ from nearkin.evaluation import retrieval
 from nearkin.numerics import unit
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import TestSet
-from nearkin.storage import atomic
+from nearkin.storage import atomic, with_sum, without_sum
 
 
 def concatenated(runs: list[Run]) -> TestSet:
@@ -34,19 +34,23 @@ def joined_metrics(runs: list[Run], metrics: list[str], folder: Path) -> dict[st
     """The metrics of joined runs, computed once and kept in `folder`; computing them opens test labels."""
     known = stored_joined(runs, folder)
     if missing := [metric for metric in metrics if metric not in known]:
-        Store(runs[0].path.parent).opened(runs[0], [f"{metric} of {len(runs)} folds joined" for metric in missing])
+        Store(runs[0].path.parent).opened(runs[0], [f"{metric} of {len(runs)} folds joined" for metric in missing],
+                                              retrieval.VERSION)  # fmt: skip
         known |= concatenated(runs).evaluate(metrics=missing).metrics
         file = _file(runs, folder)
         with atomic(file) as scratch:
             told = {"runs": [run.hash for run in runs], "metrics": known}
-            (scratch / file.name).write_text(json.dumps(told, indent=1) + "\n")
+            (scratch / file.name).write_text(json.dumps(with_sum(told), indent=1) + "\n")
     return {metric: known[metric] for metric in metrics}
 
 
 def stored_joined(runs: list[Run], folder: Path) -> dict[str, float]:
     """The metrics of joined runs that are kept in `folder`; nothing is computed."""
     file = _file(runs, folder)
-    return json.loads(file.read_text())["metrics"] if file.exists() else {}
+    try:
+        return without_sum(json.loads(file.read_text()))["metrics"]
+    except (OSError, ValueError, KeyError, TypeError):              # absent or damaged: it is computed again
+        return {}
 
 
 def _file(runs: list[Run], folder: Path) -> Path:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nearkin.runs.log import LogReader
-from nearkin.storage import atomic
+from nearkin.runs.run import Run
+from nearkin.storage import open_to_append
 
-LAST = ("checkpoint.pt", "final.json", "test.parquet", "result.json", "tests.json")     # after all others, so
+LAST = ("checkpoint.pt", "final.json", "test.parquet", "result.json", "tests.json", "files.json")   # after all others
 MARKS = ("checkpoint.pt", "final.json", "result.json")  # while they stay as they are, the other files fit them
 STAYS = {"lock", "error.txt"}                           # means something where it lies, and nowhere else
 
@@ -85,11 +86,11 @@ def unpack(parcel: Parcel, path: Path) -> None:
     """Lay a parcel down in the directory of a run, and note in its store what was opened. States that the run has left
     behind go last."""
     if parcel.openings:                                             # noted before there is a result, as everywhere
-        with open(path.parent / "openings.jsonl", "a") as notes:
+        with open_to_append(path.parent / "openings.jsonl") as notes:
             notes.write("".join(f"{line}\n" for line in parcel.openings))
     for name in sorted(parcel.files, key=lambda name: LAST.index(name) if name in LAST else -1):
-        with atomic(path / name) as scratch:
-            (scratch / Path(name).name).write_bytes(parcel.files[name])
+        with Run(path).put(name) as file:
+            file.write_bytes(parcel.files[name])
     for file in [*path.glob("checkpoint.pt"), *path.glob("model-*.pt")]:
         if file.name not in parcel.names:
             file.unlink(missing_ok=True)

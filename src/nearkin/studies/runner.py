@@ -10,7 +10,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.log import LogReader
 from nearkin.runs.prepare import Data, prepare
 from nearkin.runs.store import Run, Store
-from nearkin.storage import atomic
+from nearkin.storage import atomic, with_sum
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.executors import Executor, Task, Working
 from nearkin.studies.pace import work_of
@@ -92,6 +92,8 @@ def jobs_of(study: Study, store: Store) -> list[Job]:
         except NearkinError as error:                               # it cannot even begin; the others can
             jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
             continue
+        if (job.run.path / "spec.yaml").exists():
+            job.error = job.run.damage()
         job.same = first.get(job.run.hash)
         first.setdefault(job.run.hash, job)
         jobs.append(job)
@@ -124,7 +126,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
         "readings": study.readings, "evaluations": study.evaluations, "cells": cells, "file": study.text,
     }  # fmt: skip
     with atomic(path) as scratch:
-        (scratch / path.name).write_text(json.dumps(told, indent=1) + "\n")
+        (scratch / path.name).write_text(json.dumps(with_sum(told), indent=1) + "\n")
     return path
 
 
@@ -157,5 +159,10 @@ def _collect(job: Job) -> None:
     working, job.working = job.working, None
     assert working is not None
     why = working.ended()
-    if not job.finished:
+    try:
+        finished = job.finished
+    except NearkinError as error:                                   # what was stored cannot be read
+        job.error = str(error)
+        return
+    if not finished:
         job.error = why or "it ended, and the store does not hold what was asked for"

@@ -8,6 +8,7 @@
 A name may come with a k: `recall@10` is the metric `recall` with k = 10.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import METRICS, hyperparameters
 
@@ -138,9 +140,21 @@ def _register(
     return add
 
 
+class Unknown(NamedTuple):
+    """What is known of a metric by an import path that was not imported: it is shown as a plain number."""
+
+    kind: str = "unknown"
+    better: str | None = None
+    sign: int = 0
+    is_share: bool = False
+    bounds: tuple[float | None, float | None] = (None, None)
+
+
 def metric_of(key: str) -> Any:
-    """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`."""
-    return METRICS[key.removeprefix("validation ").removeprefix("train.").partition("@")[0]]
+    """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`.
+    Results may be a stranger's: nothing is imported."""
+    name = key.removeprefix("validation ").removeprefix("train.").partition("@")[0]
+    return METRICS.known(name) or (Unknown() if is_path(name) else METRICS[name])
 
 
 def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None = None) -> list[Metric]:
@@ -167,3 +181,7 @@ def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str
         if key not in known:
             raise NearkinError(f"unknown setting {name}.{key}: {choices(key, known)}")
     return own
+
+
+METRICS.takes(words="a function with a decorator of nearkin.metrics, such as per_query",
+              form=lambda part: inspect.isfunction(part) and {"kind", "takes_k"} <= vars(part).keys())  # fmt: skip

@@ -1,0 +1,65 @@
+"""YAML that may be anyone's: read in bounded time and memory, or refused in one line.
+
+A few hundred bytes of aliases, each a list of the one before, stand for billions of values, and deep nesting ends the
+process inside libyaml. Both are seen in the stream of events, before any value is built.
+"""
+
+from typing import Any
+
+import yaml
+
+from nearkin.errors import NearkinError
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)      # the same, ten times as fast, where libyaml is
+LARGEST = 2**20                     # characters
+DEEPEST = 50                        # levels; a spec has 4
+MOST = 100_000                      # values, counted as often as aliases repeat them
+HARMLESS = 200                      # levels that a text may have at most, so that it need not be looked through
+
+
+def load_yaml(text: str) -> Any:
+    """What a YAML text holds; a NearkinError where it is none, or larger than any settings are."""
+    if len(text) > LARGEST:
+        raise NearkinError(f"it is too large for settings: {len(text):,} characters, at most {LARGEST:,}")
+    try:
+        if "*" in text or _most_levels(text) > HARMLESS:
+            _check(text)
+        return yaml.load(text, Loader=LOADER)
+    except NearkinError:
+        raise
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:    # ValueError: a 13th month
+        raise NearkinError(f"it is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _most_levels(text: str) -> int:
+    """More levels than the text can have: each takes a bracket, or a character of a line."""
+    longest = max(map(len, text.splitlines()), default=0)
+    return text.count("[") + text.count("{") + longest
+
+
+def _check(text: str) -> None:
+    """Refuse deep nesting, and aliases that stand for too much."""
+    anchors: dict[str, int] = {}                                    # anchor -> how many values it stands for
+    open_nodes: list[tuple[str | None, int]] = [(None, 0)]          # anchor and values so far, from the outside in
+    for event in yaml.parse(text, Loader=LOADER):
+        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            open_nodes.append((event.anchor, 1))
+            if len(open_nodes) > DEEPEST:
+                raise NearkinError(f"its values lie more than {DEEPEST} levels deep")
+            continue
+        if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            anchor, values = open_nodes.pop()
+        elif isinstance(event, yaml.ScalarEvent):
+            anchor, values = event.anchor, 1
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
+                raise NearkinError(f"the alias *{event.anchor} stands inside what it repeats, or before it")
+            anchor, values = None, anchors[event.anchor]
+        else:
+            continue
+        if anchor is not None:
+            anchors[anchor] = values
+        outer, before = open_nodes[-1]
+        open_nodes[-1] = outer, before + values
+        if before + values > MOST:
+            raise NearkinError(f"its aliases stand for more than {MOST:,} values")

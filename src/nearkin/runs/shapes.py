@@ -1,0 +1,34 @@
+"""What the JSON files of a run must hold at least, so that whoever reads them need not doubt it."""
+
+from typing import Any
+
+KEYS: dict[str, dict[str, type]] = {
+    "final.json": {"epoch": int, "epochs_trained": int, "validation": dict},
+    "result.json": {"test": dict, "epoch": int, "epochs_trained": int, "validation": dict},
+    "curve.json": {"epochs": list},
+}
+
+
+def check_shape(name: str, told: Any) -> str | None:
+    """What is wrong with the content of a file, in words; None: nothing that is known of."""
+    if not isinstance(told, dict):
+        return f"holds {_kind(told)} instead of an object"
+    for key, kind in KEYS.get(name, {}).items():
+        if not isinstance(told.get(key), kind):
+            return f"has no {key}" if key not in told else f"holds {_kind(told[key])} under {key}"
+    if name == "curve.json" and not all(_is_point(point) for point in told["epochs"] or [None]):
+        return "holds no epochs with their metrics"
+    if name == "tests.json" and not all(isinstance(each, dict) and isinstance(each.get("metrics"), dict)
+                                        for each in told.values()):  # fmt: skip
+        return "holds no metrics"
+    return None
+
+
+def _is_point(point: Any) -> bool:
+    return isinstance(point, dict) and isinstance(point.get("epoch"), int) and isinstance(point.get("metrics"), dict)
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", int: "a number",
+             float: "a number"}  # fmt: skip
+    return kinds.get(type(value), "null")

@@ -1,0 +1,127 @@
+"""`nearkin runs verify`: what of stored runs is missing, truncated or altered."""
+
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nearkin.consent import import_paths
+from nearkin.errors import NearkinError
+from nearkin.runs.run import Run
+from nearkin.runs.sums import Sum, sum_of
+from nearkin.storage import UNREADABLE
+
+SMALL = 1 << 20                     # bytes up to which a file is read also without --deep
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a look at the files of a run came to.
+
+    Parameters:
+        run: the run.
+        listed: has it checksums?
+        problems: what is wrong, in words.
+        notes: what could not be verified, in words.
+    """
+
+    run: Run
+    listed: bool
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def verify(run: Run, *, deep: bool = False) -> Verified:
+    """Compare the files of a run with files.json; nothing is written, and nothing that its spec names is imported.
+
+    Parameters:
+        run: the run.
+        deep: read the large files too; otherwise they are compared by their size.
+    """
+    try:
+        sums = run.sums()
+    except NearkinError as error:
+        return Verified(run, True, [_without_name(run, error)])
+    if sums is None:
+        return _without_sums(run, deep)
+    names = sorted({*sums.files, *sums.coming})
+    problems = [f"{name} {why}" for name in names if (why := _problem(run.path / name, sums.of(name), deep))]
+    if not problems and (damage := run.damage()) is not None:
+        problems.append(damage.removeprefix(f"run {run.hash} is damaged: "))
+    problems += _parts(run, deep)
+    marks = [name for name in ("final.json", "result.json") if (run.path / name).exists() and not sums.of(name)]
+    notes = [f"{name} is not listed: a kill came between the two; the same command again lists it" for name in marks]
+    return Verified(run, True, problems, notes)
+
+
+def _problem(path: Path, right: tuple[Sum, ...], deep: bool) -> str | None:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            return "is not a file"
+        if size not in [entry.bytes for entry in right]:
+            shorter = size < right[0].bytes
+            return f"is {'truncated' if shorter else 'altered'}: {size} bytes instead of {right[0].bytes}"
+        if (deep or size <= SMALL) and sum_of(path) not in right:
+            return "is altered: its SHA-256 differs"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read ({type(error).__name__})"
+    return None
+
+
+def _without_sums(run: Run, deep: bool) -> Verified:
+    """A run that was stored without checksums: what can be seen all the same."""
+    damage = run.damage()
+    problems = [damage.removeprefix(f"run {run.hash} is damaged: ")] if damage is not None else []
+    notes = [] if problems else [unverified(run)]
+    return Verified(run, False, problems + _parts(run, deep), notes)
+
+
+def _parts(run: Run, deep: bool) -> list[str]:
+    """Of files that are not listed, those whose parts have another CRC-32 than they were written with."""
+    sums = run.sums()
+    problems = []
+    for file in sorted([*run.path.glob("*.pt"), *run.path.glob("*.npz")]) if deep else ():
+        if sums is not None and sums.of(file.name):
+            continue
+        try:
+            with zipfile.ZipFile(file) as parts:
+                if (name := parts.testzip()) is not None:
+                    problems.append(f"{file.name} is altered: the CRC-32 of {name} differs")
+        except UNREADABLE as error:
+            problems.append(f"{file.name} cannot be read ({type(error).__name__})")
+    return problems
+
+
+def unverified(run: Run) -> str:
+    """What is to be said of a readable run without checksums."""
+    fits = fits_name(run)
+    edited = "; its settings do not give its name: they were edited, or mean something else by now"
+    more = {True: "; its settings fit its name", False: edited, None: ""}[fits]
+    return f"unverified: it has no checksums (files.json){more}"
+
+
+def fits_name(run: Run) -> bool | None:
+    """Is the hash of its stored spec its name? None where that cannot be told: a part from outside would have to be
+    imported, or the file of its weights is gone."""
+    from nearkin.config.spec import stored_spec
+    from nearkin.data import transforms
+    from nearkin.engine import loop
+
+    head = run.head()
+    if import_paths({part: head["spec"].get(part) for part in head["spec"] if part not in ("data", "recipe")}):
+        return None
+    weights = (head["spec"].get("model") or {}).get("weights")
+    if weights not in (None, "imagenet") and not Path(str(weights)).expanduser().is_file():
+        return None
+    try:
+        spec = stored_spec(head["spec"])
+        name = spec.hash(head["data_hash"], head["split_hash"], loop=loop.VERSION, transforms=transforms.VERSION)
+    except (NearkinError, KeyError, TypeError, AttributeError):
+        return None
+    return name == run.hash
+
+
+def _without_name(run: Run, error: NearkinError) -> str:
+    return str(error).removeprefix(f"run {run.hash} is damaged: ")
