@@ -72,3 +72,27 @@ def test_a_folder_is_swept_of_all_that_dead_processes_left(tmp_path):
     (tmp_path / ".hidden.of.the-1.user").mkdir()
     sweep(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [".hidden.of.the-1.user"]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_name_is_given_to_what_is_on_the_disk(tmp_path, monkeypatch, what):
+    monkeypatch.setenv("NEARKIN_FSYNC", "1")
+    done, fsync, replace = [], os.fsync, os.replace
+    named = "/proc/self/fd/{}".format
+    monkeypatch.setattr(os, "fsync", lambda handle: (done.append(os.readlink(named(handle))), fsync(handle)))
+    monkeypatch.setattr(os, "replace", lambda made, path: (done.append("named"), replace(made, path)))
+    with atomic(tmp_path / "a") as scratch:
+        if what == "folder":
+            (scratch / "a").mkdir()
+        made = scratch / "a" / "b" if what == "folder" else scratch / "a"
+        made.write_text("whole")
+    before, after = done[: done.index("named")], done[done.index("named") + 1 :]
+    assert before == ([str(made), str(scratch / "a")] if what == "folder" else [str(made)])
+    assert after == [str(tmp_path)]
+
+
+def test_without_waiting_for_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARKIN_FSYNC", "0")
+    monkeypatch.setattr(os, "fsync", lambda handle: pytest.fail("it waits"))
+    with atomic(tmp_path / "a") as scratch:
+        (scratch / "a").write_text("whole")

@@ -161,7 +161,7 @@ def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
         return False
 
     (found,) = shares(TOURNAMENTS[name], differ)
-    record_property("false verdicts", found)
+    record_property("false verdicts", float(found))
     assert found <= BOUND, f"{name}: {found}"
 
 

@@ -89,7 +89,7 @@ def named(output):
     return "damaged" in output or "cannot be read" in output or "is missing" in output
 
 
-@pytest.mark.parametrize(("name", "how"), itertools.product(FILES, DAMAGES))
+@pytest.mark.parametrize(("name", "how"), list(itertools.product(FILES, DAMAGES)))
 def test_a_finished_run(made, tmp_path, name, how):
     runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
     run, good = made["run"], made["good"]
@@ -116,7 +116,7 @@ def test_a_finished_run(made, tmp_path, name, how):
     assert not list(tmp_path.glob("elsewhere*")) or (runs / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(("name", "how"), itertools.product(UNFINISHED, DAMAGES))
+@pytest.mark.parametrize(("name", "how"), list(itertools.product(UNFINISHED, DAMAGES)))
 def test_an_unfinished_run_ends_with_the_same_bits_or_with_a_word(made, tmp_path, name, how):
     runs = shutil.copytree(made["root"] / "begun", tmp_path / "runs")
     path = runs / made["begun"]
@@ -367,3 +367,62 @@ def test_the_split_that_a_kill_left_out_is_written(tmp_path):
     split = (stopped.path / "split.json").read_bytes()
     (stopped.path / "split.json").unlink()
     assert (nearkin.train(TINY, runs=tmp_path).path / "split.json").read_bytes() == split
+
+
+def test_an_epoch_that_ends_with_a_kill_is_logged_as_any_other(tmp_path):
+    words = TINY | {"method": "drml", "model.parts": 2}
+
+    def stop(entry):
+        if entry.get("step") == 2:                                  # the last of its epoch
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nearkin.train(words, runs=tmp_path / "stopped", watch=stop)
+    runs = nearkin.train(words, runs=tmp_path / "stopped"), nearkin.train(words, runs=tmp_path / "straight")
+    logs = [[{k: v for k, v in line.items() if k != "images_per_s"} for line in run.log_lines()] for run in runs]
+    assert logs[0] == logs[1]
+    assert all("branches" in line for line in logs[0] if "epoch_end" in line)
+
+
+def test_git_is_asked_without_its_locks(monkeypatch):
+    from nearkin.runs import environment
+
+    asked, run = [], environment.subprocess.run
+
+    def noted(words, **more):
+        asked.append(words)
+        return run(words, **more)
+
+    monkeypatch.setattr(environment.subprocess, "run", noted)
+    environment.environment()
+    assert asked
+    assert all(words[:2] == ["git", "--no-optional-locks"] for words in asked)
+
+
+def test_an_edited_result_is_not_reproduced(made, tmp_path):
+    runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
+    path = runs / made["run"]
+    result = json.loads((path / "result.json").read_text())
+    result["test"]["recall@1"] = 0.95
+    (path / "result.json").write_text(json.dumps(result))
+    code, told = said("reproduce", made["run"], "--runs", runs)
+    assert (code, "result.json is not what was stored" in told) == (1, True), told
+    (path / "files.json").unlink()                                  # as an older nearkin stored it
+    code, told = said("reproduce", made["run"], "--runs", runs)
+    assert (code, "not reproduced: the same weights and embeddings, but a metric differs" in told) == (1, True), told
+
+
+def test_a_report_goes_on_while_runs_come_and_go(made, tmp_path):
+    from nearkin.comparison.gather import gather
+    from nearkin.report.build import build
+
+    runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
+    (runs / "fedcba987654").mkdir()                                 # without a file yet
+    young = runs / "0123456789ab"
+    young.mkdir()
+    shutil.copy(runs / made["run"] / "spec.yaml", young)            # one that has just begun
+    code, told = said("report", runs, "-o", tmp_path / "page.html", "--no-map", "--runs", runs)
+    assert (code, "damaged" in told + (tmp_path / "page.html").read_text()) == (0, False), told
+    gathered = gather([str(runs)], runs)
+    Store(runs).remove(Run(runs / made["run"]))
+    assert "is damaged" not in str(build(gathered, map=False))

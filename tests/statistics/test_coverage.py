@@ -32,7 +32,7 @@ def test_the_interval_covers_new_seeds_and_new_classes(seeds, between, classes, 
         found = paired(values, zero, classes=ClassDifferences(d, weights))
         joint += found.low <= 0 <= found.high
         alone += abs(found.mean) <= found.seeds
-    record_property("covered by both, by seeds alone", (joint / STUDIES, alone / STUDIES))
+    record_property("covered by both, by seeds alone", [float(joint / STUDIES), float(alone / STUDIES)])
     print(f"{seeds} seeds, {classes} classes, {between}: {100 * joint / STUDIES:.1f} %, "
           f"seeds alone {100 * alone / STUDIES:.1f} %")  # fmt: skip
     error = 3 * math.sqrt(0.05 * 0.95 / STUDIES)
@@ -73,7 +73,7 @@ def test_spreads_are_moderated_with_caution_because_rows_differ_in_spread(spread
         eased += holm(moderated(d)).min() < 0.05
         rows = [Row.of_seeds(str(i), dict(enumerate(values))) for i, values in enumerate(y)]
         ours += any(pair.decided for pair in judge([(row, rows[0]) for row in rows[1:]]))
-    found = [100 * count / STUDIES for count in (plain, eased, ours)]
+    found = [float(100 * count / STUDIES) for count in (plain, eased, ours)]
     record_property("false verdicts: plain, Smyth 2004, ours", found)
     print("plain {:.1f} %, Smyth 2004 {:.1f} %, ours {:.1f} %".format(*found))
     assert plain / STUDIES <= 0.06

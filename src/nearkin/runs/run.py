@@ -101,7 +101,7 @@ class Run:
     @property
     def final(self) -> bool:
         """Is the choice of the epoch stored? Only then do the test labels open. An error where it was, and is gone."""
-        if (self.path / "final.json").exists():
+        if self.has("final.json"):
             return True
         if (sums := self.sums()) is not None and sums.of("final.json"):
             raise self.damaged("final.json is missing")
@@ -110,7 +110,7 @@ class Run:
     @property
     def tested(self) -> bool:
         """Is its result stored?"""
-        return (self.path / "result.json").exists()
+        return self.has("result.json")
 
     @property
     def done(self) -> bool:
@@ -126,7 +126,7 @@ class Run:
 
     def metrics(self, distance: str = "cosine") -> dict[str, float]:
         """All test metrics found so far under a distance, by the first test and by further ones."""
-        further = self.read_json("tests.json") if (self.path / "tests.json").exists() else {}
+        further = self.read_json("tests.json") if self.has("tests.json") else {}
         first = self.result["test"] if self.tested and distance == "cosine" else {}
         return first | further.get(distance, {}).get("metrics", {})
 
@@ -154,7 +154,7 @@ class Run:
                 mean = sum(losses[epoch]) / len(losses[epoch]) if epoch in losses else None
                 validation = {f"validation.{k}": v for k, v in line.get("validation", {}).items()}
                 rows[epoch] = {"epoch": epoch, "loss": mean, "lr": line.get("lr"), **validation}
-        if (self.path / "curve.json").exists():
+        if self.has("curve.json"):
             for point in self.read_json("curve.json")["epochs"]:
                 row = rows.setdefault(point["epoch"], {"epoch": point["epoch"]})
                 row |= {f"test.{k}": v for k, v in point["metrics"].items()}
@@ -194,11 +194,15 @@ class Run:
             if self.final or self.tested:
                 self.read_json("final.json")
             for name in ("result.json", "tests.json", "curve.json"):
-                if (self.path / name).exists():
+                if self.has(name):
                     self.read_json(name)
         except NearkinError as error:
             return str(error)
         return None
+
+    def has(self, name: str) -> bool:
+        """Is this file there? Of a run that was removed while it is looked at: was it there when it was read?"""
+        return os.path.exists(f"{self.path}/{name}") or (name in self._kept and not self.path.exists())
 
     def damaged(self, reason: str) -> NearkinError:
         """The error that says so."""
@@ -229,8 +233,11 @@ class Run:
             if self.path.exists():
                 raise self.damaged(f"{name} cannot be read ({type(error).__name__})") from error
             if name not in self._kept:
-                raise NearkinError(f"run {self.hash} is not there (any more): {self.path}") from error
+                raise self._removed() from error
         return self._kept[name][1]
+
+    def _removed(self) -> NearkinError:
+        return NearkinError(f"run {self.hash} is not there, or was just removed: {self.path}")
 
     # -- checksums -----------------------------------------------------------------------------------------
 
@@ -251,6 +258,8 @@ class Run:
         try:
             self._look(name, lambda: sum_of(self.path / name))
         except OSError as error:
+            if not self.path.exists():
+                raise self._removed() from error
             gone = isinstance(error, FileNotFoundError)
             reason = "is missing" if gone else f"cannot be read ({type(error).__name__})"
             raise self.damaged(f"{name} {reason}") from error
