@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from nearkin.studies import parcels
+from nearkin.runs import run
 from nearkin.studies.parcels import Packer, unpack
 
 
@@ -51,7 +51,7 @@ def stages(path):
 @pytest.mark.parametrize("cut", range(8))
 def test_cut_off_anywhere_it_goes_on_from_there(tmp_path, monkeypatch, cut):
     there, here = tmp_path / "there" / "run", tmp_path / "here" / "run"
-    packer, whole = Packer(there), parcels.atomic
+    packer, whole = Packer(there), run.atomic
     for _ in stages(there):
         parcel, left = packer.pack(), cut
 
@@ -64,7 +64,7 @@ def test_cut_off_anywhere_it_goes_on_from_there(tmp_path, monkeypatch, cut):
 
         here.mkdir(parents=True, exist_ok=True)
         with monkeypatch.context() as patched:
-            patched.setattr(parcels, "atomic", failing)
+            patched.setattr(run, "atomic", failing)
             try:
                 unpack(parcel, here)
             except KeyboardInterrupt:
@@ -98,11 +98,11 @@ def test_what_is_packed_while_the_run_goes_on_fits(tmp_path):
 
     def train():
         for epoch in range(1, 400):                                 # in the order of the loop
-            with parcels.atomic(path / f"model-{epoch}.pt") as scratch:
+            with run.atomic(path / f"model-{epoch}.pt") as scratch:
                 (scratch / f"model-{epoch}.pt").write_text(str(epoch))
             with open(path / "log.jsonl", "a") as log:
                 log.write("x\n")
-            with parcels.atomic(path / "checkpoint.pt") as scratch:
+            with run.atomic(path / "checkpoint.pt") as scratch:
                 (scratch / "checkpoint.pt").write_text(json.dumps([epoch, 2 * epoch]))
             (path / f"model-{epoch - 1}.pt").unlink()
         over.set()
