@@ -55,7 +55,7 @@ def struck_at(moment, kind):
     elif moment == "model":
         before(Run, "save")                                         # the best weights, before there is a checkpoint
     elif moment == "curve":
-        before(nearkin.runs.fit, "unit")
+        before(nearkin.runs.fit.np, "save")                         # the test embeddings of an epoch
 
     def watch(entry):
         if (moment == "step" and entry.get("step") == 1) or (moment == "epoch" and "epoch_end" in entry):

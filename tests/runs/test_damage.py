@@ -35,8 +35,10 @@ def damage(path, how):
     content = path.read_bytes()
     changed = bytearray(content)
     told = re.search(rb"map_at_r\": 0\.|seed\W+|sha256\": \"|train\W+|cpu\": \"", content)    # before what is shown
-    if content:
-        changed[told.end() if told and path.suffix in (".json", ".yaml") else len(content) // 2] ^= 1
+    if told and path.suffix in (".json", ".yaml"):
+        changed[told.end()] ^= 1                                    # another digit
+    elif content:
+        changed[len(content) // 2 | 3] ^= 64                        # the exponent of a weight: a large difference
     path.unlink()
     if how == "emptied":
         path.write_bytes(b"")
