@@ -74,7 +74,7 @@ def made(tmp_path_factory):
 
 def said(*words):
     """Exit code, all words; an exception other than ours, or an OSError, fails the test."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
     error = done.exception
     assert error is None or isinstance(error, NearkinError | SystemExit | OSError), (words, repr(error))
     return done.exit_code, done.output + (str(error) if isinstance(error, NearkinError | OSError) else "")
