@@ -74,7 +74,7 @@ def made(tmp_path_factory):
 
 def said(*words):
     """Exit code, all words; an exception other than ours, or an OSError, fails the test."""
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
+    done = CliRunner().invoke(app, [str(word) for word in words])
     error = done.exception
     assert error is None or isinstance(error, NearkinError | SystemExit | OSError), (words, repr(error))
     return done.exit_code, done.output + (str(error) if isinstance(error, NearkinError | OSError) else "")
@@ -167,9 +167,11 @@ def test_a_damaged_member_of_a_study_leaves_the_others(made, tmp_path):
     for content in ("[]", "null", "{}", '{"test": []}', "\x00\xff"):
         (runs / made["run"] / "result.json").write_text(content, "latin-1")
         (runs / made["run"] / "files.json").unlink(missing_ok=True)
-        code, told = said("runs", "list", "--runs", runs)
+        code, told = said("runs", "list", "--json", "--runs", runs)
         assert code == 0
-        assert "damaged: result.json" in told
+        states = {each["run"]: each["state"] for each in json.loads(told)}
+        assert states[made["good"]] == "tested"
+        assert states[made["run"]].startswith("damaged: result.json"), states
         code, told = said("compare", runs, "--by", "seed", "--runs", runs)
         assert (code, f"run {made['run']} is damaged: result.json" in " ".join(told.split())) == (0, True), told
 
