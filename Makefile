@@ -5,10 +5,10 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub cub_heads methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale input study report saliency cluster
+BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint test-slow kills imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -49,6 +49,10 @@ imports: $(READY)
 # docs/first-hour.md: the transcript of a newcomer's hour
 first-hour: $(READY)
 	@$(BIN)/python examples/first_hour.py > docs/first-hour.md
+
+# a study, two searches and a choice, each killed thirty times: about an hour
+kills: $(READY)
+	@$(BIN)/python -m pytest -n 0 -m slow tests/studies/test_thirty_kills.py
 
 # minutes of real training, real CUB images (NEARKIN_CUB=DIR), evaluation at the size of SOP
 test-slow: $(READY)

@@ -3,9 +3,8 @@
     python bench/cluster.py        (make bench-cluster)
 
 2 losses x 25 seeds on glyphs, by an executor of each kind: two processes of this machine, and two workers of a local
-Ray cluster that runs already, in the caller's store and with all files copied. Turns alternate; a ratio is that of the
-medians. The bar: 1.15. Joining the cluster and the start of its workers are inside; beginning a cluster is not, and
-stands beside it.
+Ray cluster that runs already. Turns alternate; the ratio is that of the medians. The bar: 1.15. Joining the cluster and
+the start of its workers are inside; beginning a cluster is not, and stands beside it.
 """
 
 import os
@@ -20,16 +19,17 @@ from rich.console import Console
 from rich.table import Table
 
 from nearkin.runs.store import Store
-from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.on_ray import RayExecutor
-from nearkin.studies.runner import jobs_of, run_jobs
+from nearkin.studies.local import LocalProcesses
+from nearkin.studies.ray import RayExecutor
+from nearkin.studies.runner import jobs_of, note, tasks_of
+from nearkin.studies.scheduler import schedule
 
 STUDY = {
     "name": "bench", "base": {"dataset": "glyphs", "data.classes": 60, "backbone": "convnet", "dim": 64, "epochs": 2},
     "axes": {"loss": ["triplet", "proxy_anchor"]}, "seeds": list(range(25)), "baselines": "none",
 }  # fmt: skip
-WORKERS, TURNS = 2, 2
+WORKERS, TURNS = 2, 3
 
 
 def timed(study, folder, make):
@@ -38,8 +38,8 @@ def timed(study, folder, make):
         began = time.monotonic()
         with make() as executor:
             jobs = jobs_of(study, Store(runs))
-            for _ in run_jobs(jobs, executor):
-                pass
+            for look in schedule(executor, tasks_of(jobs)):
+                note(jobs, look)
         seconds = time.monotonic() - began
         assert [job.state for job in jobs] == ["done"] * len(jobs), [job.error for job in jobs]
     return seconds
@@ -61,8 +61,7 @@ def main():
     begun = time.monotonic() - began
     kinds = {
         "local processes": lambda: LocalProcesses(WORKERS),
-        "Ray, in place": lambda: RayExecutor(WORKERS, cluster.address),
-        "Ray, copied": lambda: RayExecutor(WORKERS, cluster.address, in_place=False),
+        "Ray": lambda: RayExecutor(WORKERS, cluster.address),
     }
     spent = {kind: [] for kind in kinds}
     load = os.getloadavg()[0]
@@ -73,9 +72,9 @@ def main():
     cluster.shutdown()
     table = Table("50 runs, 2 workers", "seconds of each turn", "ratio", "bar")
     base = statistics.median(spent["local processes"])
-    for kind, own in spent.items():
-        ratio = f"{statistics.median(own) / base:.2f}" if kind != "local processes" else "1"
-        table.add_row(kind, ", ".join(f"{each:.1f}" for each in own), ratio, "1.15")
+    for kind, turns in spent.items():
+        ratio = f"{statistics.median(turns) / base:.2f}"
+        table.add_row(kind, ", ".join(f"{s:.1f}" for s in turns), ratio, "1.15" if kind == "Ray" else "")
     Console().print(table)
     print(f"beginning the cluster: {begun:.1f} s; load before: {load:.1f}")
 

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from nearkin.cache import human
 from nearkin.data import Table, hashing
 from nearkin.protocols import FixedVal
 from nearkin.registry import PROTOCOLS, SAMPLERS
-from nearkin.storage import human
 
 SIZES = (10_000, 100_000, 1_300_000)
 LAYOUTS = {"1000 classes": lambda n: 1000, "N/5 classes": lambda n: n // 5}

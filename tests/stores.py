@@ -9,6 +9,9 @@ import yaml
 from nearkin.config.spec import make_spec
 from nearkin.runs.run import SCHEMA
 from nearkin.runs.store import Store
+from nearkin.studies.local import carry_out
+from nearkin.studies.runner import note, tasks_of
+from nearkin.studies.scheduler import Executor, Working, schedule
 
 SPACE = {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}
 
@@ -83,13 +86,55 @@ def losses_study(root, values, name="toy", metric="map_at_r", **more):
 
 
 def contents(runs):
-    """Weights, embeddings and results of all runs, without clocks."""
+    """Weights, embeddings and results of all runs, without clocks; of paused ones the last checkpoint."""
     found = {}
     for run in Store(runs).runs():
-        state = run.load("model.pt")
-        with np.load(run.path / "embeddings.npz") as held:
-            arrays = {key: held[key].tobytes() for key in held.files}
+        state = run.load("model.pt" if run.final else "checkpoint.pt")
         weights = {key: value.numpy().tobytes() for key, value in state["model"].items()}
-        result = {k: v for k, v in run.result.items() if k not in ("seconds", "tested")}
-        found[run.hash] = (weights, arrays, result, run.metrics())
+        arrays = {}
+        for name in ("embeddings.npz", "validation.npz"):
+            if (run.path / name).exists():
+                with np.load(run.path / name) as held:
+                    arrays |= {f"{name} {key}": held[key].tobytes() for key in held.files}
+        result = run.result if run.tested else run.read_json("final.json") if run.final else {}
+        result = {k: v for k, v in result.items() if k not in ("seconds", "tested")}
+        found[run.hash] = (weights, arrays, result, run.metrics() if run.tested else {})
     return found
+
+
+def carried_out(jobs, executor):
+    """Run the jobs of a study, as its command does."""
+    with executor:
+        for look in schedule(executor, tasks_of(jobs)):
+            note(jobs, look)
+
+
+class Done(Working):
+    """A task that is over when it is started."""
+
+    alive = False
+
+    def __init__(self, failure):
+        self.failure = failure
+
+    def ended(self):
+        return self.failure
+
+    def stop(self): ...
+
+
+class Here(Executor):
+    """Carries tasks out at once, in this process; Ctrl-C comes before task number `stop_at`."""
+
+    def __init__(self, workers=1, stop_at=None):
+        super().__init__(workers)
+        self.tasks, self.stop_at = [], stop_at
+
+    def start(self, task, worker):
+        if self.stop_at == len(self.tasks):
+            raise KeyboardInterrupt
+        self.tasks.append(task)
+        return Done(carry_out(task))
+
+    def wait(self, working, seconds): ...
+    def close(self): ...

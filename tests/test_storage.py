@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from nearkin.storage import STALE, _here, atomic, cache_dir, sweep
+from nearkin.cache import cache_dir
+from nearkin.scratch import STALE, machine
+from nearkin.storage import atomic, sweep
 
 
 def leave_scratch(folder, name, age):
@@ -56,7 +58,7 @@ def test_what_a_dead_process_left_is_swept_wherever_it_is_and_nothing_of_a_livin
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     dead, elsewhere, alive = (
         tmp_path / f".a.txt.{place}-{pid}.abc123" for place, pid in
-        ((_here(), gone.stdout.strip()), ("0123abcd", gone.stdout.strip()), (_here(), os.getppid()))
+        ((machine(), gone.stdout.strip()), ("0123abcd", gone.stdout.strip()), (machine(), os.getppid()))
     )  # fmt: skip
     for scratch in (dead, elsewhere, alive):
         scratch.mkdir()
@@ -67,7 +69,7 @@ def test_what_a_dead_process_left_is_swept_wherever_it_is_and_nothing_of_a_livin
 
 def test_a_folder_is_swept_of_all_that_dead_processes_left(tmp_path):
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    dead = tmp_path / f".model-3.pt.{_here()}-{gone.stdout.strip()}.abc123"
+    dead = tmp_path / f".model-3.pt.{machine()}-{gone.stdout.strip()}.abc123"
     dead.mkdir()
     (tmp_path / ".hidden.of.the-1.user").mkdir()
     sweep(tmp_path)

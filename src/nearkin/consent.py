@@ -13,6 +13,7 @@ from nearkin.errors import NearkinError
 
 VARIABLE = "NEARKIN_TRUST"
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+PLAIN = (int, float, type(None))    # most values; it is seen faster than that a value is no Mapping
 _stored: set[str] = set()           # import paths that stored runs named
 _wanted: set[str] = set()           # import paths that the user named, in this process
 
@@ -31,8 +32,12 @@ def import_paths(tree: Any) -> set[str]:
         if isinstance(value, str):
             if "." in value and is_path(name := value.partition("@")[0]):
                 paths.add(name)
-        elif isinstance(value, dict | list | tuple | Mapping):
-            left.extend(value.values() if isinstance(value, Mapping) else value)
+        elif isinstance(value, PLAIN):
+            continue
+        elif isinstance(value, Mapping):
+            left.extend(value.values())
+        elif isinstance(value, list | tuple):
+            left.extend(value)
     return paths
 
 

@@ -13,6 +13,11 @@ class NearkinError(ValueError):
     """Bad input. The message says what was received, why it is wrong and what would be right, in one line."""
 
 
+class PassingError(NearkinError):
+    """An error that says nothing about what was asked: a full disk, a folder that may not be written. The same call may
+    succeed later."""
+
+
 def choices(name: str, known: Iterable[str]) -> str:
     """'did you mean margin? choices: contrastive, margin, ...': the end of every unknown-name message."""
     known = sorted(set(known))

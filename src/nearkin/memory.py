@@ -81,6 +81,9 @@ class Memory:
             labels: (B,), their classes.
             step: the training step, for the age of the rows.
         """
+        if not isinstance(labels, Tensor) or labels.shape != z.shape[:1]:
+            given = f"a tensor of shape {tuple(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
+            raise NearkinError(f"labels are {given}: a tensor of {len(z)} class numbers is needed, one per embedding")
         size = len(self.z)
         self.stored += max(0, len(z) - size)                        # rows that this batch itself would overwrite
         z, labels = z[-size:], labels[-size:]

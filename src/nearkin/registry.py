@@ -8,7 +8,9 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nearkin.consent import check_consent, is_path
@@ -126,10 +128,15 @@ class Registry:
         return name in self._classes
 
 
-def hyperparameters(cls: Any) -> dict[str, inspect.Parameter]:
+def hyperparameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     """The keyword-only parameters of a class: what a spec may set."""
+    return _hyperparameters(cls)
+
+
+@lru_cache(maxsize=1024)                                            # a study asks a thousand times
+def _hyperparameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     parameters = inspect.signature(cls, eval_str=True).parameters.values()
-    return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+    return MappingProxyType({p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY})
 
 
 LOSSES = Registry("loss")

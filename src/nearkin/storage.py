@@ -1,68 +1,29 @@
-"""The cache folder, and how files get into place: complete or not at all."""
+"""How files get into place: complete or not at all; locks."""
 
 import errno
 import json
 import os
-import re
 import shutil
-import socket
+import stat
 import struct
 import tempfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from nearkin.errors import NearkinError
+from nearkin.cache import cache_dir, human, make_room
+from nearkin.errors import NearkinError, PassingError
+from nearkin.scratch import abandoned, new_scratch, outside_scratch
 
-STALE = 24 * 3600                   # seconds after which an untouched scratch folder is removed
 # what numpy, zipfile and torch raise at a damaged file
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError,
               struct.error, MemoryError)  # fmt: skip
-
-
-def cache_dir() -> Path:
-    """$NEARKIN_CACHE, else $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin. Everything in it can be made again."""
-    own = os.environ.get("NEARKIN_CACHE")
-    if own:
-        return Path(own).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "nearkin"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """One entry of the cache."""
-
-    kind: str           # decoded, packed, sizes, features, glyphs, hashes
-    path: Path
-    size: int           # bytes
-    used: float         # when it was last read, seconds since 1970
-
-
-def cached() -> list[Kept]:
-    """All entries of the cache, largest first."""
-    found = []
-    for folder in cache_dir().iterdir() if cache_dir().is_dir() else ():
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if path.suffix == ".lock":
-                continue
-            try:
-                files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
-                stats = [file.stat() for file in files]
-                used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
-            except FileNotFoundError:                               # another process has finished or removed it
-                continue
-            found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
-    return sorted(found, key=lambda each: -each.size)
 
 
 @contextmanager
@@ -94,13 +55,22 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         raise _explained(error, path, needs) from error
     finally:
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            _remove_scratch(scratch, path.name)
+
+
+def _remove_scratch(scratch: Path, name: str) -> None:
+    """Of a file nothing is opened for that: it goes even when no more files can be opened."""
+    try:
+        (scratch / name).unlink(missing_ok=True)
+        scratch.rmdir()
+    except OSError:                                                 # a folder was made, or more than one file
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def scratch_folder(folder: Path, name: str) -> Path:
     """A new folder of this process in `folder`, for the making of `name`. Those that dead processes left are swept."""
     sweep(folder, name)
-    return Path(tempfile.mkdtemp(prefix=f".{name}.{_here()}-{os.getpid()}.", dir=folder))
+    return new_scratch(folder, name)
 
 
 def settle(made: Path, path: Path) -> None:
@@ -118,7 +88,7 @@ def settle(made: Path, path: Path) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
     if path.is_relative_to(cache_dir()):
-        _make_room(path)
+        make_room(path)
 
 
 def durable() -> bool:
@@ -127,19 +97,38 @@ def durable() -> bool:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk. Windows cannot sync a folder, nor can some network
-    file systems."""
+    """Wait until a file, or the names in a folder, are on the disk. Windows cannot sync a folder."""
     folder = path.is_dir()
     if folder and os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY if folder or os.name != "nt" else os.O_RDWR)
     try:
-        os.fsync(handle)
-    except OSError as error:
-        if not folder or error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
+        _wait_for_disk(handle)
     finally:
         os.close(handle)
+
+
+def sync_open(file: IO[Any]) -> None:
+    """Wait until what was written to an open file is on the disk, unless NEARKIN_FSYNC=0."""
+    file.flush()
+    if durable():
+        _wait_for_disk(file.fileno())
+
+
+def _wait_for_disk(handle: int) -> None:
+    """Folders of some network file systems, and devices, cannot be waited for."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if stat.S_ISREG(os.fstat(handle).st_mode) or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+
+
+def says_nothing(error: BaseException | None) -> bool:
+    """Does an error say nothing about the file that was read, because the system could not open one more, or lacked
+    memory? Such a file is not damaged."""
+    short = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+    return short or isinstance(error, MemoryError)
 
 
 def check_no_link(path: Path) -> None:
@@ -193,6 +182,12 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
         return {name: held[name] for name in held.files}
 
 
+def fingerprint(path: str | Path) -> tuple[int, int, int]:
+    """Size and times of a file: while they stay the same, so does its content."""
+    stat = os.stat(path)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
 @contextmanager
 def explained(path: Path, needs: Callable[[], int] | None = None) -> Iterator[None]:
     """Say in words what goes wrong when `path` is written: a full disk, a folder that may not be written. `needs` as in
@@ -218,8 +213,9 @@ def check_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        reason = "it is a file" if folder.is_file() else error.strerror or str(error)
-        raise NearkinError(f"cannot write in {folder}: {reason}") from error
+        if folder.is_file():
+            raise NearkinError(f"cannot write in {folder}: it is a file") from error
+        raise PassingError(f"cannot write in {folder}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -237,47 +233,6 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def cache_limit() -> float | None:
-    """$NEARKIN_CACHE_LIMIT in GB, as bytes; None: as much as the disk holds."""
-    told = os.environ.get("NEARKIN_CACHE_LIMIT")
-    try:
-        return float(told) * 1e9 if told else None
-    except ValueError:
-        raise NearkinError(f"NEARKIN_CACHE_LIMIT={told!r}: a number of GB, such as 50") from None
-
-
-def beyond(found: list[Kept], limit: float) -> list[Kept]:
-    """The least recently used entries that are too much."""
-    kept, gone = 0.0, []
-    for each in sorted(found, key=lambda each: -each.used):
-        kept += each.size
-        if kept > limit:
-            gone.append(each)
-    return gone
-
-
-def discard(entry: Kept) -> None:
-    """Remove an entry of the cache, unless a process is making it."""
-    lock = FileLock(entry.path.with_name(f"{entry.path.name.removesuffix('.part')}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return
-    try:
-        shutil.rmtree(entry.path, ignore_errors=True) if entry.path.is_dir() else entry.path.unlink(missing_ok=True)
-    finally:
-        lock.release()
-        Path(lock.lock_file).unlink(missing_ok=True)
-
-
-def _make_room(path: Path) -> None:
-    """Keep the cache within its limit; what was just made stays."""
-    if (limit := cache_limit()) is not None:
-        for entry in beyond(cached(), limit):
-            if entry.path != path:
-                discard(entry)
-
-
 def sweep(folder: Path, name: str = "*") -> None:
     """Remove scratch folders of processes that are dead, and of no other.
 
@@ -289,62 +244,17 @@ def sweep(folder: Path, name: str = "*") -> None:
         name: what is about to be made; of what else was being made elsewhere nothing is touched.
     """
     for scratch in folder.glob(".*.*"):
-        owner = re.search(r"\.([0-9a-f]{8})-(\d+)\.\w+$", scratch.name)
-        if owner and owner[1] == _here():
-            dead = not _alive(int(owner[2]))
-        else:
-            same = scratch.name.startswith(f".{name}.")
-            dead = same and scratch.is_relative_to(cache_dir()) and _untouched(scratch)
-        if dead and scratch.is_dir():
+        elsewhere = scratch.name.startswith(f".{name}.") and scratch.is_relative_to(cache_dir())
+        if abandoned(scratch, by_age=elsewhere) and scratch.is_dir():
             shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _untouched(scratch: Path) -> bool:
-    try:
-        return time.time() - max(file.stat().st_mtime for file in (scratch, *scratch.rglob("*"))) > STALE
-    except OSError:                                                 # gone in the meantime
-        return False
-
-
-@cache
-def _here() -> str:
-    """A name for where process numbers mean the same: this machine since its start, this container."""
-    told = [socket.gethostname()]
-    for place in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        try:
-            told.append(os.readlink(place) if place.endswith("ns/pid") else Path(place).read_text())
-        except OSError:                                             # not Linux
-            continue
-    return blake2b("".join(told).encode(), digest_size=4).hexdigest()
-
-
-def _alive(pid: int) -> bool:
-    if os.name == "nt":                                             # there os.kill(pid, 0) would end the process
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> Exception:
     hint = " (another place: NEARKIN_CACHE=DIR)" if path.is_relative_to(cache_dir()) else ""
-    where = f"{path.parent}{hint}"
+    where = f"{outside_scratch(path.parent)}{hint}"
     size = f" ({human(needs())} needed)" if needs is not None else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NearkinError(f"the disk is full: cannot write {path.name}{size} in {where}")
+        return PassingError(f"the disk is full: cannot write {path.name}{size} in {where}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-        return NearkinError(f"cannot write {path.name} in {where}: {error.strerror}")
+        return PassingError(f"cannot write {path.name} in {where}: {error.strerror}")
     return error
-
-
-def human(size: float) -> str:
-    """A number of bytes in words: '1.23 MB'; a MB is 1,000,000 bytes."""
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 1000 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    return f"{size:.3g} {units[0]}"

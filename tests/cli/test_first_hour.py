@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 import nearkin
 from nearkin import progress
+from nearkin.cache import cached
 from nearkin.cli.app import app
 from nearkin.cli.train import plan_lines, training_bar
 from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
-from nearkin.storage import cached
 
 
 def call(*words, **options):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nearkin.data import Table, cache, cache_dir, data_hash, decoded, hashing, load_table
+from nearkin.data import Table, cache, cache_dir, data_hash, decoded, hashing, journal, load_table
 from nearkin.data.images import read_image
 from nearkin.data.transforms import shorter_side
 from nearkin.errors import NearkinError
@@ -233,6 +233,36 @@ def test_a_full_disk_leaves_nothing(table, cache_folder, monkeypatch, when):
     assert "\n" not in str(error.value)
     assert left_behind(cache_folder) == []
     assert caches(cache_folder) == []
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("file", ["pixels.bin", "journal", "index.npz"])
+def test_after_a_failed_write_nothing_that_was_written_is_decoded_twice(table, cache_folder, monkeypatch, file, code):
+    """The journal is written after every second image; at the third write, or at the index, the disk fails."""
+    writes = []
+
+    class Failing(io.FileIO):
+        def write(self, data):
+            if Path(self.name).name == file:
+                writes.append(len(data))
+                if len(writes) == 3 or file == "index.npz":
+                    raise OSError(code, os.strerror(code))
+            return super().write(data)
+
+    monkeypatch.setattr(journal, "COMMIT_IMAGES", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "open", Failing, raising=False)
+        with pytest.raises((NearkinError, OSError)):
+            decoded(table, resize=16)
+    assert [path.suffix for path in caches(cache_folder)] == [".part"]
+    again = []
+    monkeypatch.setattr(cache, "read_image", lambda path: again.append(path) or read_image(path))
+    images = decoded(table, resize=16)
+    assert len(again) == {"pixels.bin": 4, "journal": 2, "index.npz": 0}[file]
+    assert [path.suffix for path in caches(cache_folder)] == [""]
+    for i, path in enumerate(table.paths):
+        assert (images[i] == shorter_side(read_image(path), 16)).all()
 
 
 def test_after_ctrl_c_nothing_is_decoded_twice(table, cache_folder, monkeypatch):

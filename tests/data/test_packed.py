@@ -12,13 +12,13 @@ import pytest
 import torch
 from PIL import Image
 
+from nearkin.cache import cached
 from nearkin.cli.cache import cache_list
 from nearkin.config.spec import make_spec
 from nearkin.data import Augment, Decoded, Files, Packed, PixelSource, Table, cache, journal, load_table, room
 from nearkin.data.cache import open_images
 from nearkin.data.images import image_shape, read_image
 from nearkin.errors import NearkinError
-from nearkin.storage import cached
 
 FORMS = ("decoded", "packed", "none")
 FOLDERS = {"decoded": "decoded", "packed": "packed", "none": "sizes"}

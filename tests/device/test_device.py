@@ -18,7 +18,8 @@ from nearkin.engine.device import devices, pick_device
 from nearkin.errors import NearkinError
 from nearkin.numerics import home_of_chance
 from nearkin.runs.prepare import prepare
-from nearkin.studies import executors, runner
+from nearkin.studies import local
+from nearkin.studies.scheduler import Task, schedule
 
 HERE = Path(__file__).parent
 
@@ -120,15 +121,13 @@ class Worker:
 
 def test_workers_spread_over_the_gpus(tiny, two_gpus, monkeypatch, tmp_path):
     context = SimpleNamespace(set_forkserver_preload=lambda modules: None, Process=Worker)
-    monkeypatch.setattr(executors.multiprocessing, "get_context", lambda kind: context)
+    monkeypatch.setattr(local.multiprocessing, "get_context", lambda kind: context)
 
     def given(device: str, gpus: int) -> list[Any]:
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-        spec = make_spec(tiny | {"train.device": device})
-        run = SimpleNamespace(done=False, path=tmp_path)
-        jobs = [runner.Job(SimpleNamespace(spec=spec), run) for _ in range(3)]
+        task = Task(make_spec(tiny | {"train.device": device}).whole(), tmp_path)
         Worker.seen.clear()
-        for _ in runner.run_jobs(jobs, executors.LocalProcesses(3), poll=0):
+        for _ in schedule(local.LocalProcesses(3), [task] * 3, poll=0):
             pass
         return list(Worker.seen)
 

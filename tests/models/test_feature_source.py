@@ -1,6 +1,7 @@
 import errno
 import io
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -141,6 +142,47 @@ def test_a_damaged_file_is_made_again(tmp_path, model):
     path = tmp_path / "features" / files(tmp_path)[0]
     path.write_bytes(path.read_bytes()[:1000])
     assert np.array_equal(source(CountingPixels(), model, tmp_path).rows, rows)
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied", "truncated", "flipped", "header", "sum", "folder", "link"])
+def test_whatever_happens_to_the_file_the_features_are_the_same(tmp_path, model, monkeypatch, how):
+    before = np.array(source(CountingPixels(), model, tmp_path).rows)
+    (path,) = (tmp_path / "features").glob("*.npy")
+    content = bytearray(path.read_bytes())
+    place = {"header": content.index(b"<f2"), "sum": len(content) - 1}.get(how, len(content) // 2)
+    content[place] ^= 2                                             # in the header: >f2, the bytes of a number swapped
+    path.unlink()
+    if how == "truncated":
+        path.write_bytes(content[: len(content) - 5])
+    elif how == "folder":
+        path.mkdir()
+    elif how != "removed":
+        (tmp_path / "elsewhere").write_bytes(b"" if how == "emptied" else content)
+        path.symlink_to(tmp_path / "elsewhere") if how == "link" else shutil.move(tmp_path / "elsewhere", path)
+    pixels = CountingPixels()
+    assert np.array_equal(source(pixels, model, tmp_path).rows, before)
+    assert pixels.tested > len(pixels)                              # computed again, not read
+    assert not path.is_symlink()
+
+
+def test_a_file_is_compared_with_its_sum_once_in_a_process(tmp_path, model, monkeypatch):
+    source(CountingPixels(), model, tmp_path)
+    compared = []
+    has_its_sum = cut._has_its_sum
+    monkeypatch.setattr(cut, "_verified", set())
+    monkeypatch.setattr(cut, "_has_its_sum", lambda *args: compared.append(args) or has_its_sum(*args))
+    for _ in range(3):
+        source(CountingPixels(), model, tmp_path)
+    assert len(compared) == 1
+
+
+def test_a_file_without_a_sum_is_an_older_one_and_is_read(tmp_path, model):
+    source(CountingPixels(), model, tmp_path)
+    (path,) = (tmp_path / "features").glob("*.npy")
+    path.write_bytes(path.read_bytes()[: -cut.SUM.size])
+    pixels = CountingPixels()
+    source(pixels, model, tmp_path)
+    assert pixels.tested < len(pixels)
 
 
 def test_an_interruption_leaves_nothing(tmp_path, model):

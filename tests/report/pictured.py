@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
+import nearkin
+from nearkin.config.spec import make_spec
 from nearkin.report.tested import Tested
 from nearkin.runs.store import Run
 
@@ -25,7 +27,7 @@ def clusters(classes=6, each=10, dim=8, noise=0.35, seed=0, names=None):
 
 
 def write_run(folder, z, labels, *, roles=None, rows=None, root=None, paths=None, precision=None, name="r" * 12):
-    """A tested run in folder/NAME with what the pictures read."""
+    """A tested run in folder/NAME with what the pictures read; precision=False: without values per query."""
     run = Run(folder / name)
     run.path.mkdir(parents=True)
     n = len(z)
@@ -33,12 +35,16 @@ def write_run(folder, z, labels, *, roles=None, rows=None, root=None, paths=None
     rows = np.arange(n) if rows is None else np.asarray(rows)
     paths = [f"image {row}" for row in rows] if paths is None else paths
     data = {"name": "folder", "root": None if root is None else str(root), "size": SIDE, "resize": SIDE, "crop": SIDE}
-    head = {"schema": 2, "spec": {"data": data}, "data_hash": "d" * 16, "split_hash": "5" * 12}
+    spec = make_spec({"dataset": "folder", "backbone": "convnet", "epochs": 2}).whole()
+    head = {"schema": 2, "spec": spec | {"data": data}, "data_hash": "d" * 16, "split_hash": "5" * 12}
     (run.path / "spec.yaml").write_text(yaml.safe_dump(head))
     np.savez(run.path / "embeddings.npz", embeddings=z, labels=labels, rows=rows, roles=roles)
     listed = {"row": rows, "path": paths, "class": labels.tolist(), "role": roles.tolist()}
     pq.write_table(pa.table(listed), run.path / "test.parquet")
-    if precision is not None:
+    if precision is None:
+        sides = {} if (roles == "both").all() else {"query": roles != "gallery", "gallery": roles != "query"}
+        precision = nearkin.evaluate(z, labels, metrics=["map_at_r"], **sides).per_query["map_at_r"]
+    if precision is not False:
         columns = {"label": labels[roles != "gallery"].tolist(), "map_at_r": np.asarray(precision, float)}
         pq.write_table(pa.table(columns), run.path / "per_query.parquet")
     (run.path / "result.json").write_text(json.dumps({"test_n": n}))

@@ -74,7 +74,7 @@ def write_run(
     }
     (path / "final.json").write_text(json.dumps(final))
     (path / "result.json").write_text(json.dumps(result))
-    (path / "split.json").write_text(json.dumps({"train": [0], "test": list(range(queries))}))
+    (path / "split.json").write_text(json.dumps({"train": [0], "query": list(range(queries)), "gallery": None}))
     told = {
         "python": "3.11.7",
         "versions": {"nearkin": "0.1.0", "torch": "2.6"},

@@ -4,7 +4,6 @@ import base64
 import io
 import re
 import shutil
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -15,15 +14,15 @@ from PIL import Image
 
 import nearkin
 from nearkin.data import load_table, open_images
+from nearkin.evaluation.per_query import write_per_query
 from nearkin.report import confusion, layout, maps, mislabelled, neighbours, pixels
 from nearkin.report.base import Chart, Words
 from nearkin.report.page import Page, render
 from nearkin.report.pixels import Pictures
 from nearkin.report.sprite import COLUMNS, TILE, Sprite, place, thumb
 from nearkin.report.tested import Tested
-from nearkin.runs.store import Run, Store
+from nearkin.runs.store import Run
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def sorted_neighbours(tested, q):
@@ -327,15 +326,6 @@ def test_images_in_the_cache_are_shown_when_the_files_are_gone(tmp_path, monkeyp
     assert pictures.gap is None
 
 
-def test_a_run_of_schema_1_has_numbers_and_no_pictures(tmp_path):
-    with tarfile.open(FIXTURES / "store_b58c777.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    run = next(run for run in Store(tmp_path / "runs").runs() if run.tested)
-    section = neighbours.section(Tested.of(run, "old"), None, Sprite())
-    assert "did not keep which images" in section.parts[1].html()
-    assert section.parts[-1].table.rows
-
-
 def test_a_run_without_embeddings_is_an_error_in_words(tmp_path):
     z, labels = clusters()
     run = write_run(tmp_path, z, labels)
@@ -347,7 +337,7 @@ def test_a_run_without_embeddings_is_an_error_in_words(tmp_path):
 def test_embeddings_without_direction_are_said_not_raised(tmp_path):
     z, labels = clusters()
     z[3] = 0
-    tested = Tested.of(write_run(tmp_path, z, labels))
+    tested = Tested.of(write_run(tmp_path, z, labels, precision=np.ones(len(z))))
     for section in all_sections(tested, Sprite()):
         assert len(section.parts) == 1
         assert section.parts[0].tone == "warning"

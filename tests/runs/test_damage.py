@@ -9,6 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -30,6 +31,22 @@ DAMAGES = ("removed", "emptied", "truncated", "flipped", "folder", "link")
 NUMBER = re.compile(r"\d+\.\d+")
 
 
+def number_in(path):
+    """Where in a file of weights or embeddings the first number of an array begins that is read in any case: the zip
+    around it stays readable, and torch does not look at its CRC-32. None for other files."""
+    if path.name == "model.pt":
+        weights = torch.load(path, weights_only=True)["model"]
+        weight = next(weight for name, weight in weights.items() if name.endswith("weight"))
+        numbers = bytes(weight.untyped_storage().tolist())
+    elif path.name in ("embeddings.npz", "validation.npz"):
+        numbers = np.load(path)["embeddings"].tobytes()
+    else:
+        return None
+    place = path.read_bytes().index(numbers)
+    assert place % 4 == 0, "numbers are aligned"
+    return place
+
+
 def damage(path, how):
     """Do it; a link leads to a file of the same kind with another content."""
     content = path.read_bytes()
@@ -38,7 +55,7 @@ def damage(path, how):
     if told and path.suffix in (".json", ".yaml"):
         changed[told.end()] ^= 1                                    # another digit
     elif content:
-        changed[len(content) // 2 | 3] ^= 64                        # the exponent of a weight: a large difference
+        changed[(number_in(path) or len(content) // 2) | 3] ^= 64   # the exponent of a number: a large difference
     path.unlink()
     if how == "emptied":
         path.write_bytes(b"")
@@ -122,6 +139,14 @@ def test_a_finished_run(made, tmp_path, name, how):
     output.unlink()
     code, after = said("embed", run, images, "-o", output, *where)
     assert named(after) if code else np.array_equal(np.load(output)["embeddings"], expected), after
+    if name == "model.pt":
+        assert code, "a model that differs embeds nothing"
+        assert f"run {run} is damaged: model.pt" in after, after
+    if name == "embeddings.npz":
+        for words in (("test", run, "--metrics", "ami"), ("evaluate", run)):
+            code, after = said(*words, *where)
+            assert code, words
+            assert f"run {run} is damaged: embeddings.npz" in after, (words, after)
     code, page = said("report", runs, "-o", tmp_path / "page.html", "--no-map", *where)
     assert code == 0, page
     assert not list(tmp_path.glob("elsewhere*")) or (runs / "elsewhere").exists()
@@ -291,19 +316,32 @@ class TestRemoval:
 class TestLinks:
     @pytest.mark.parametrize("name", ["log.jsonl", "lock", "curve", "openings.jsonl"])
     def test_nothing_is_written_through_a_link(self, made, tmp_path, name):
-        runs = shutil.copytree(made["root"] / "begun", tmp_path / "runs")
-        outside = tmp_path / "outside"
+        runs, outside = tmp_path / "runs", tmp_path / "outside"
         place = runs / name if name == "openings.jsonl" else runs / made["begun"] / name
-        if place.exists():
-            place.unlink()
-        if name == "curve":
-            outside.mkdir()
+        if name == "curve":                                         # of a run that has one
+            nearkin.train(TINY | {"train.curve": True}, runs=runs, until=1)
+            shutil.move(place, outside)
+            before = list(outside.iterdir())
         else:
+            shutil.copytree(made["root"] / "begun", runs)
+            place.unlink(missing_ok=True)
             outside.write_text("mine")
         place.symlink_to(outside)
         with pytest.raises(NearkinError, match="is a link to"):
             nearkin.train(TINY | ({"train.curve": True} if name == "curve" else {}), runs=runs)
-        assert list(outside.iterdir()) == [] if name == "curve" else outside.read_text() == "mine"
+        assert list(outside.iterdir()) == before if name == "curve" else outside.read_text() == "mine"
+
+    def test_nor_are_events(self, made, tmp_path):
+        pytest.importorskip("tensorboard")
+        for started in (True, False):                               # the second: before there is a spec.yaml
+            runs = tmp_path / f"{started}"
+            shutil.copytree(made["root"] / "begun", runs) if started else (runs / made["begun"]).mkdir(parents=True)
+            outside = tmp_path / f"outside {started}"
+            outside.mkdir()
+            (runs / made["begun"] / "tensorboard").symlink_to(outside)
+            with pytest.raises(NearkinError, match="is a link to"):
+                nearkin.train(TINY, runs=runs, tensorboard=True)
+            assert list(outside.iterdir()) == []
 
     def test_nor_are_analyses_and_reproductions(self, made, tmp_path):
         runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -86,6 +87,41 @@ def test_twenty_kills_at_writes_of_all_kinds(tiny, tmp_path, monkeypatch):
         left = {p.name for p in run.path.iterdir()} - {p.name for p in straight.path.iterdir()}
         assert {name for name in left if name.startswith(("model-", "checkpoint"))} == set()
     assert kills == 20
+
+
+def killed_at_any_moment(words, tmp_path, kills):
+    """A checkpoint after every step, and SIGKILL again and again, wherever training then is."""
+    began = time.monotonic()
+    straight = nearkin.train(words, runs=tmp_path / "straight")
+    longest = time.monotonic() - began
+    rng, chain = random.Random(0), 0
+    while kills:
+        chain += 1
+        ended = False
+        while kills and not ended:
+            child = os.fork()
+            if child == 0:
+                nearkin.train(words, runs=tmp_path / f"chain{chain}")
+                os._exit(0)
+            time.sleep(rng.uniform(0, longest))
+            os.kill(child, signal.SIGKILL)
+            ended = not os.WIFSIGNALED(os.waitpid(child, 0)[1])     # it was faster
+            kills -= not ended
+        run = nearkin.train(words, runs=tmp_path / f"chain{chain}")
+        (arrays, *told), (expected, *expected_told) = content(run), content(straight)
+        assert [k for k in arrays.keys() | expected.keys() if not np.array_equal(arrays[k], expected[k])] == []
+        assert told == expected_told
+
+
+def test_killed_at_any_moment_of_any_step(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
+    killed_at_any_moment(tiny | {"loss": "margin", "sampler": "gc"}, tmp_path, kills=6)
+
+
+@pytest.mark.slow
+def test_killed_a_hundred_times(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
+    killed_at_any_moment(tiny | {"loss": "margin", "sampler": "gc", "epochs": 6}, tmp_path, kills=100)
 
 
 @pytest.mark.parametrize("stage", ["embed", "write_per_query", "_store_first", "_curve"])

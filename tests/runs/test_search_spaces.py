@@ -16,7 +16,7 @@ from nearkin.pairs import Triplets
 from nearkin.registry import LOSSES, METHODS, MINERS, REGULARISERS, hyperparameters
 from nearkin.runs.prepare import make_objective, parts_of
 from nearkin.runs.spaces import check_spaces, value_now
-from nearkin.spaces import Choice, Log, Uniform, Whole
+from nearkin.spaces import Space
 
 REGISTRIES = dict(zip(SEARCHED, (LOSSES, MINERS, REGULARISERS, METHODS), strict=True))
 PARTS = [(part, name) for part, registry in REGISTRIES.items() for name in registry.names()]
@@ -89,7 +89,7 @@ class TestEverySpace:
         assert set(space.when) <= set(own)
         spec = make_spec(words_for(part, name, idle_lifted(part, name, key)))
         assert search_space(spec)[full(part, key)] == space
-        assert isinstance(space, Whole) == takes_whole(spec, full(part, key))
+        assert space.whole == takes_whole(spec, full(part, key))
 
     def test_gives_a_finite_loss_at_low_middle_and_high(self, part, name, key):
         space = declared(REGISTRIES[part][name])[key]
@@ -141,7 +141,7 @@ def test_table_15(loss, symbol, key, ends, step, open_below):
     if symbol == "gamma":                           # the thesis multiplies by it, nearkin divides
         wanted = [1 / factor for factor in wanted]
         assert "factor" in space.source
-    assert space.points() == pytest.approx(wanted, abs=1e-12)
+    assert space.values(999) == pytest.approx(wanted, abs=1e-12)
     assert space.source.startswith("Psomas 2020, table 15")
 
 
@@ -168,7 +168,7 @@ class TestOfASpec:
 
     def test_a_class_from_outside_may_declare_spaces(self):
         spec = make_spec({"loss": f"{__name__}.Outside"})
-        assert search_space(spec) == {"loss.margin": Uniform(0.1, 0.3), "train.lr": Log(1e-5, 1e-3)}
+        assert search_space(spec) == {"loss.margin": Space(0.1, 0.3), "train.lr": Space(1e-5, 1e-3, log=True)}
         assert "train.groups.loss.lr" in search_space(make_spec({"loss": f"{__name__}.OutsideProxies"}))
 
     def test_something_else_of_that_name_is_no_declaration(self):
@@ -182,7 +182,7 @@ class TestOfASpec:
 class Outside(Triplet):
     """A loss that was never registered."""
 
-    search: ClassVar = {"margin": Uniform(0.1, 0.3), "train.lr": Log(1e-5, 1e-3)}
+    search: ClassVar = {"margin": Space(0.1, 0.3), "train.lr": Space(1e-5, 1e-3, log=True)}
 
 
 class OutsideProxies(NormSoftmax):
@@ -217,29 +217,32 @@ class TestGiven:
                  "miner": ["hard", "random"], "miner.epsilon": {"low": 1, "high": 2}}  # fmt: skip
         spec = make_spec({"loss": "fastap"})
         assert given_spaces(spec, given) == {
-            "model.dim": Whole(64, 512, log=True, source="given"),
-            "loss.bins": Whole(5, 20, source="given"),
-            "train.lr": Log(1e-5, 1.0, source="given"),
-            "train.groups.head.lr": Uniform(1.0, 2.0, source="given"),
-            "miner.name": Choice(["hard", "random"], source="given"),
-            "miner.epsilon": Uniform(1.0, 2.0, source="given"),
+            "model.dim": Space(64, 512, log=True, source="given", whole=True),
+            "loss.bins": Space(5, 20, source="given", whole=True),
+            "train.lr": Space(1e-5, 1.0, log=True, source="given"),
+            "train.groups.head.lr": Space(1.0, 2.0, source="given"),
+            "miner.name": Space(options=["hard", "random"], source="given"),
+            "miner.epsilon": Space(1.0, 2.0, source="given"),
         }
 
     @pytest.mark.parametrize(("words", "key", "space", "said"), [
-        ({"loss": "multi_similarity"}, "loss.alpha", Uniform(0, 100, 2),
+        ({"loss": "multi_similarity"}, "loss.alpha", Space(0, 100, 2),
          "search space of loss.alpha, 0 to 100 in steps of 2: alpha=0.0: must be above 0"),
-        ({"loss": "angular"}, "loss.alpha", Uniform(30, 90), "loss.alpha, 30 to 90: alpha=90.0: an angle"),
-        ({"loss": "fastap"}, "loss.bins", Whole(0, 5), "loss.bins, whole numbers 0 to 5: bins=0: must be at least 1"),
-        ({"loss": "triplet"}, "loss.magrin", Uniform(0, 1), "unknown key 'magrin' of loss 'triplet': did you mean"),
-        ({"loss": "triplet"}, "train.groups.loss.lr", Log(1e-6, 1), "train.groups.loss: there is no such group"),
-        ({"loss": "triplet"}, "train.lr", Uniform(-1, 1), "train.lr, -1 to 1: train.lr=-1.0"),
-        ({"loss": "triplet", "miner": "hard"}, "miner.name", Choice(["hard", "multi_similarity"]),
+        ({"loss": "angular"}, "loss.alpha", Space(30, 90), "loss.alpha, 30 to 90: alpha=90.0: an angle"),
+        ({"loss": "fastap"}, "loss.bins", Space(0, 5, whole=True),
+         "loss.bins, whole numbers 0 to 5: bins=0: must be at least 1"),
+        ({"loss": "triplet"}, "loss.magrin", Space(0, 1), "unknown key 'magrin' of loss 'triplet': did you mean"),
+        ({"loss": "triplet"}, "train.groups.loss.lr", Space(1e-6, 1, log=True),
+         "train.groups.loss: there is no such group"),
+        ({"loss": "triplet"}, "train.lr", Space(-1, 1), "train.lr, -1 to 1: train.lr=-1.0"),
+        ({"loss": "triplet", "miner": "hard"}, "miner.name", Space(options=["hard", "multi_similarity"]),
          "one of hard, multi_similarity: miner MultiSimilarity gives PairMasks"),
-        ({"loss": "triplet", "method": "drml"}, "method.w_rep", Uniform(-1, 1), "w_rep=-1.0: must be at least 0"),
-        ({"loss": "triplet", "method": "drml"}, "train.groups.loss.lr", Log(1e-6, 1), "there is no such group"),
-        ({"loss": "triplet", "miner": "distance_weighted", "miner.upper": 0.8}, "miner.cutoff", Uniform(0.1, 1),
+        ({"loss": "triplet", "method": "drml"}, "method.w_rep", Space(-1, 1), "w_rep=-1.0: must be at least 0"),
+        ({"loss": "triplet", "method": "drml"}, "train.groups.loss.lr", Space(1e-6, 1, log=True),
+         "there is no such group"),
+        ({"loss": "triplet", "miner": "distance_weighted", "miner.upper": 0.8}, "miner.cutoff", Space(0.1, 1),
          "miner.cutoff, 0.1 to 1: upper=0.8: must be above 1"),
-        ({"loss": f"{__name__}.Picky"}, "loss.margin", Uniform(0.1, 0.9), "loss.margin, 0.1 to 0.9: no wide margins"),
+        ({"loss": f"{__name__}.Picky"}, "loss.margin", Space(0.1, 0.9), "loss.margin, 0.1 to 0.9: no wide margins"),
     ])  # fmt: skip
     def test_outside_the_bounds_is_refused_by_key_space_and_reason(self, words, key, space, said):
         with pytest.raises(NearkinError) as error:

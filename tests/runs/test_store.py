@@ -68,6 +68,18 @@ class TestListing:
         assert "miner=distance_weighted" in listing.describe(run.stored)
         assert "beta" not in listing.describe(run.stored)           # a default
 
+    def test_a_run_of_before_the_first_release_is_refused_in_one_sentence(self, copied):
+        path = next(p for p in sorted(copied.iterdir()) if p.is_dir())
+        head = yaml.safe_load((path / "spec.yaml").read_text())
+        (path / "files.json").unlink()
+        (path / "spec.yaml").write_text(yaml.safe_dump({key: head[key] for key in head if key != "schema"}))
+        said = f"was stored before nearkin was released (schema 1; this one reads {SCHEMA})"
+        assert {row["run"]: row["state"] for row in listed(copied)}[path.name] == said
+        for command in (["runs", "show"], ["test"], ["report"], ["compare"]):
+            done = CliRunner().invoke(app, [*command, path.name, "--runs", str(copied)])
+            assert isinstance(done.exception, NearkinError), (command, done.output)
+            assert said in str(done.exception)
+
     def test_damaged_and_foreign_runs_are_shown_as_such(self, copied):
         first, second, third = sorted(p for p in copied.iterdir() if p.is_dir())
         (first / "spec.yaml").write_text("spec: [1, 2")
@@ -84,7 +96,7 @@ class TestListing:
         assert "holds no spec" in states["foreign"]
         shown = CliRunner().invoke(app, ["runs", "list", "--runs", str(copied)])
         assert shown.exit_code == 0
-        newer = f"schema {SCHEMA + 1}; this one reads up to {SCHEMA}"
+        newer = f"schema {SCHEMA + 1}; this one reads {SCHEMA}"
         for name, said in ((first.name, "damaged"), (second.name, newer)):
             done = CliRunner().invoke(app, ["runs", "show", name, "--runs", str(copied)])
             assert isinstance(done.exception, NearkinError)

@@ -230,7 +230,7 @@ def test_gc_points_differ_even_where_images_are_equal():
 
 def test_gc_covers_better_than_random_batches():
     """Covering radius of all 240 images, mean over 50 batches of 24 (12 points and 12 fillers), in 4 dimensions:
-    gc 0.88, random 1.04; of the 12 points alone 0.91, of 12 random images 1.20."""
+    gc 0.87, random 1.04; of the 12 points alone 0.91, of 12 random images 1.20."""
     labels = np.repeat(np.arange(12), [2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48])
     sampler = filled(GC, 24, labels=labels, dim=4)
     z = sampler.bank.numpy()
@@ -241,7 +241,7 @@ def test_gc_covers_better_than_random_batches():
         np.mean([oracles.covering_radius(z, rows) for rows in part])
         for part in (ours, [rows[::2] for rows in ours], random, [rows[:12] for rows in random])
     )
-    assert [gc, plain, points, few] == pytest.approx([0.88, 1.04, 0.91, 1.20], abs=0.01)
+    assert [gc, plain, points, few] == pytest.approx([0.87, 1.04, 0.91, 1.20], abs=0.01)
 
 
 @pytest.mark.parametrize("pairs", [None, 1, 3, 7])
@@ -286,3 +286,32 @@ def test_what_cannot_be_done_is_refused(cls, batch, settings, said):
     with pytest.raises(NearkinError, match=said):
         cls(LABELS, batch, 0, **settings)
 
+
+
+def test_gc_draws_a_big_batch_without_looking_at_all_images(monkeypatch):
+    """Of millions of images a few hundred are drawn for each batch; to permute all of them took most of the time."""
+    sampler = filled(GC, big_batch=40)
+
+    class Counting(np.random.Generator):
+        def permutation(self, x, axis=0):
+            assert np.size(x) < len(LABELS) // 2                    # the others of a class
+            return super().permutation(x, axis)
+
+    first = sampler.plan(Counting(np.random.PCG64(0)))
+    assert np.array_equal(first, sampler.plan(np.random.default_rng(0)))
+    bigs = []
+    monkeypatch.setattr(sampler, "farthest_first", lambda big: bigs.append(big) or big[:8])
+    for seed in range(400):
+        sampler.plan(np.random.default_rng(seed))
+    drawn = np.bincount(np.concatenate(bigs), minlength=60)
+    firsts = np.bincount([big[0] for big in bigs], minlength=60)
+    assert drawn.std() / drawn.mean() < 0.1                         # all are equally likely, also as the first point
+    assert firsts.min() > 0
+
+
+@pytest.mark.parametrize("name", BANKED)
+def test_the_plan_is_not_copied_at_every_step(name):
+    sampler = filled(SAMPLERS[name])
+    sampler.next()
+    states = [sampler.state_dict() for _ in range(2)]
+    assert states[0]["plan"].data_ptr() == states[1]["plan"].data_ptr()

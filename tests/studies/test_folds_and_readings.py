@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from stores import carried_out
 from typer.testing import CliRunner
 
 import nearkin
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
-from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
+from nearkin.studies.local import LocalProcesses
 from nearkin.studies.readings import PICKED, read
-from nearkin.studies.runner import Job, jobs_of, run_jobs, take_part, write_study
+from nearkin.studies.runner import Job, jobs_of, take_part, write_study
 from nearkin.studies.summary import notes_of, rows_of, write_summary
 
 
@@ -31,8 +32,7 @@ def write(tmp_path, base, content=None, **more):
 
 def run_all(study, store, workers=2):
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, LocalProcesses(workers)):
-        pass
+    carried_out(jobs, LocalProcesses(workers))
     assert [job.error for job in jobs] == [None] * len(jobs)
     return jobs
 
@@ -337,8 +337,7 @@ class TestFiles:
         store = Store(tmp_path / "runs")
         study = read_study(write(tmp_path, tiny, axes={"train.batch": [16, 400]}))
         jobs = jobs_of(study, store)
-        for _ in run_jobs(jobs, LocalProcesses(2)):
-            pass
+        carried_out(jobs, LocalProcesses(2))
         told = json.loads(write_study(study, jobs, store).read_text())
         assert [cell["error"] is None for cell in told["cells"]] == [True, False]
         assert "train.batch=400 is larger than" in told["cells"][1]["error"]

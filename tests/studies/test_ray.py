@@ -5,29 +5,33 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 import yaml
 from stores import contents
+from typer.testing import CliRunner
 
+from nearkin.cli.app import app
 from nearkin.cli.options import with_address
 from nearkin.errors import NearkinError
+from nearkin.runs.run import RunLocked
 from nearkin.runs.store import Store
-from nearkin.studies import errand
-from nearkin.studies.cluster import check
-from nearkin.studies.executors import LocalProcesses, Task
+from nearkin.studies import cluster as cluster_module
+from nearkin.studies import ray as ray_module
+from nearkin.studies.cluster import ClusterLost, Watch, check, join
 from nearkin.studies.grid import read_study
-from nearkin.studies.on_ray import RayExecutor
-from nearkin.studies.parcels import unpack
-from nearkin.studies.runner import jobs_of, run_jobs
+from nearkin.studies.local import LocalProcesses
+from nearkin.studies.ray import RayExecutor
+from nearkin.studies.runner import jobs_of, note, tasks_of
+from nearkin.studies.scheduler import Task, schedule
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="nearkin[ray] is not installed")
-
-EVERY = 0.3                         # seconds between parcels, and so between checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +57,9 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def executor(cluster):
-    """Two workers that copy files; what it says is in `said`."""
+    """Two workers; what it says is in `said`."""
     said = []
-    with RayExecutor(2, cluster.address, every=EVERY, in_place=False, say=said.append) as made:
+    with RayExecutor(2, cluster.address, say=said.append) as made:
         made.said = said
         yield made
 
@@ -64,32 +68,28 @@ def executor(cluster):
 def study(tmp_path, tiny):
     file = tmp_path / "small.yaml"
     axes = {"loss": ["triplet", "proxy_anchor"]}
-    base = tiny | {"epochs": 30}
+    base = tiny | {"epochs": 24}
     file.write_text(yaml.safe_dump({"base": base, "axes": axes, "seeds": [0], "baselines": "none", "metrics": ["nmi"]}))
     return read_study(file)
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
+def straight():
     return {}
 
 
-def local(study, tmp_path, known):
-    """What local processes give; computed once."""
-    if not known:
-        for _ in run_jobs(jobs_of(study, Store(tmp_path / "local")), LocalProcesses(2)):
-            pass
-        known |= contents(tmp_path / "local")
-    return known
-
-
-def on_ray(study, runs, executor, meanwhile=lambda jobs: None):
-    """The same on the cluster; `meanwhile` is called at every look."""
-    executor.said.clear()
+def carried_out(study, runs, executor, meanwhile=lambda jobs: None, **options):
+    """The jobs of a study after an executor had them; `meanwhile` is called at every look."""
     jobs = jobs_of(study, Store(runs))
-    for _ in run_jobs(jobs, executor):
+    for look in schedule(executor, tasks_of(jobs), **options):
+        note(jobs, look)
         meanwhile(jobs)
-    return jobs, list(executor.said)
+    return jobs
+
+
+def failure_of(executor, task):
+    (ended,) = [ended for look in schedule(executor, [task]) for ended in look.ended]
+    return ended.failure
 
 
 def openings(runs):
@@ -99,9 +99,14 @@ def openings(runs):
 
 
 def check_whole(study, tmp_path, straight, jobs):
+    """All is as local processes leave it; those run once in this module."""
+    if not straight:
+        with LocalProcesses(2) as processes:
+            assert [job.state for job in carried_out(study, tmp_path / "local", processes)] == ["done", "done"]
+        straight |= contents(tmp_path / "local")
     runs = tmp_path / "ray"
     assert [job.state for job in jobs] == ["done", "done"], [job.error for job in jobs]
-    assert contents(runs) == local(study, tmp_path, straight)
+    assert contents(runs) == straight
     assert openings(runs) == sorted((job.run.hash, name) for job in jobs for name in ("the customary ones", "nmi"))
     for job in jobs:
         left = {file.name for file in job.run.path.iterdir()}
@@ -109,125 +114,192 @@ def check_whole(study, tmp_path, straight, jobs):
         assert not [name for name in left if name.startswith((".", "model-"))]
 
 
-@pytest.mark.parametrize("in_place", [True, False])
-def test_the_same_bits_as_in_local_processes(executor, study, tmp_path, straight, monkeypatch, in_place):
-    monkeypatch.setattr(executor, "in_place", in_place)
-    copied = []
-    monkeypatch.setattr(errand, "unpack", lambda parcel, path: (copied.append(path), unpack(parcel, path)))
-    jobs, said = on_ray(study, tmp_path / "ray", executor)
-    check_whole(study, tmp_path, straight, jobs)
-    assert bool(copied) is not in_place
-    assert said == []
+def trainer_of(run):
+    """The process that has the log of a run open; None: there is none."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == str(run.path / "log.jsonl") and int(link.parts[2]) != os.getpid():
+                return int(link.parts[2])
+        except OSError:                                             # it was just closed
+            continue
+    return None
+
+
+def parent_of(process):
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 class Killer:
-    """Once the second checkpoint of a run is in the caller's store: `kill` its worker."""
+    """Once a run has a checkpoint and is being trained by a process that `whom` says True of: `kill` that process."""
 
-    def __init__(self, kill):
-        self.kill, self.seen, self.struck, self.log = kill, set(), None, b""
+    def __init__(self, kill, whom=lambda process: True):
+        self.kill, self.whom, self.run, self.log = kill, whom, None, b""
 
     def __call__(self, jobs):
-        file = jobs[0].run.path / "checkpoint.pt"
-        if self.struck or jobs[0].working is None or not jobs[0].working.worker or not file.exists():
-            return
-        self.seen.add(file.stat().st_mtime_ns)
-        if len(self.seen) > 1:
-            self.struck = jobs[0].working.worker
-            size = jobs[0].run.load("checkpoint.pt")["log_size"]
-            self.log = (jobs[0].run.path / "log.jsonl").read_bytes()[:size]
-            self.kill(self.struck)
+        for run in [job.run for job in jobs if self.run is None and job.run.begun]:
+            if (process := trainer_of(run)) is not None and self.whom(process):
+                self.run, self.log = run, known_log(run)
+                self.kill(process)
+
+    def check(self):
+        """It has struck, and the run went on from its checkpoint: it did not begin anew."""
+        assert self.run is not None
+        assert len(self.log) > 0
+        assert (self.run.path / "log.jsonl").read_bytes().startswith(self.log)
+
+
+def known_log(run):
+    """What the log held at the checkpoint that is there."""
+    size = run.load("checkpoint.pt")["log_size"]
+    return (run.path / "log.jsonl").read_bytes()[:size]
+
+
+def test_the_same_bits_as_in_local_processes(executor, study, tmp_path, straight):
+    jobs = carried_out(study, tmp_path / "ray", executor)
+    check_whole(study, tmp_path, straight, jobs)
+    assert executor.said == []
 
 
 def test_a_killed_worker_costs_nothing_but_time(executor, study, tmp_path, straight):
-    killer = Killer(lambda worker: os.kill(int(worker["process"]), signal.SIGKILL))
-    jobs, said = on_ray(study, tmp_path / "ray", executor, killer)
-    assert killer.struck
-    assert len(said) == 1
-    assert f"run {jobs[0].run.hash} lost its worker" in said[0]
-    assert (jobs[0].run.path / "log.jsonl").read_bytes().startswith(killer.log)     # it went on, and did not begin anew
-    assert len(killer.log) > 0
+    killer = Killer(lambda process: os.kill(process, signal.SIGKILL))
+    jobs = carried_out(study, tmp_path / "ray", executor, killer)
+    killer.check()
     check_whole(study, tmp_path, straight, jobs)
 
 
-def test_it_is_not_begun_elsewhere_for_ever(executor, study, tmp_path, monkeypatch):
-    monkeypatch.setattr(errand, "RETRIES", 1)
+def test_a_worker_that_is_lost_for_good_is_a_passing_failure(executor, study, tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_module, "RETRIES", 0)
     job = jobs_of(study, Store(tmp_path / "ray"))[0]
-    executor.said.clear()
-    working = executor.start(Task(job.cell.spec.whole(), job.run.path), 0)
-    killed = set()
+    with RayExecutor(1) as impatient:                               # it shares the connection of the other one
+        working = impatient.start(next(tasks_of([job])), 0)
+        while (trainer := trainer_of(job.run)) is None:
+            impatient.wait([working], 0.05)
+        os.kill(trainer, signal.SIGKILL)
+        while working.alive:
+            impatient.wait([working], 5)
+    assert working.ended().why.startswith("Ray lost its worker (0 retries): ")
+    assert working.ended().passing
+    with job.run.lock():
+        pass                                                        # the caller has given it back
+
+
+def test_stopped_it_leaves_checkpoints_and_goes_on_from_them(executor, study, tmp_path, straight):
+    """As Ctrl-C does it: what is under way is stopped at the end of its step."""
+    begun, trainers = [], []
+
+    def look_at_locks(jobs):
+        for run in [job.run for job in jobs if job.run.begun and job.running]:
+            with pytest.raises(RunLocked, match=f"being trained by process {os.getpid()}"), run.lock():
+                pass
+            begun.append(run)
+            trainers.append(trainer_of(run))
+
+    carried_out(study, tmp_path / "ray", executor, look_at_locks, stop=lambda: bool(begun))
+    for process in trainers:                                        # half an import may be in it: it serves no more
+        while Path(f"/proc/{process}").exists():
+            time.sleep(0.05)
+    logs = {}
+    for run in begun:
+        assert not run.final
+        with run.lock():                                            # the caller no longer has it
+            logs[run] = (run.path / "log.jsonl").read_bytes()
+            assert run.load("checkpoint.pt")["log_size"] == len(logs[run])      # to the last step: made on purpose
+    jobs = carried_out(study, tmp_path / "ray", executor)
+    for run, log in logs.items():
+        assert (run.path / "log.jsonl").read_bytes().startswith(log)
+    check_whole(study, tmp_path, straight, jobs)
+
+
+def test_a_paused_run_goes_on(executor, study, tmp_path, straight):
+    job = jobs_of(study, Store(tmp_path / "ray"))[0]
+    (task,) = tasks_of([job])
+    for until in (2, None):
+        assert failure_of(executor, Task(task.spec, task.path, task.metrics, until=until)) is None
+        state = job.run.load("checkpoint.pt")
+        assert (state and state["progress"]["epoch"]) == until
+    assert contents(tmp_path / "ray")[job.run.hash] == straight[job.run.hash]
+
+
+def test_a_run_that_another_process_has_is_waited_for(executor, study, tmp_path):
+    job = jobs_of(study, Store(tmp_path / "ray"))[0]
+    (task,) = tasks_of([job])
+    with job.run.lock():
+        working = executor.start(Task(task.spec, task.path, until=1), 0)
+        executor.wait([working], 0.1)
+        assert working.alive
+        assert working.ref is None
     while working.alive:
-        process = working.worker.get("process")
-        if process and process not in killed:
-            killed.add(process)
-            os.kill(int(process), signal.SIGKILL)
-        executor.wait([working], 0.05)
-    assert len(killed) == 2
-    assert working.ended().startswith(f"2 workers of run {job.run.hash} were lost, the last on ")
-    assert len(executor.said) == 1
+        executor.wait([working], 5)
+    assert working.ended() is None
+    assert job.run.begun
+
+
+def test_a_worker_waits_for_one_that_ray_gave_up(tmp_path):
+    store = ray_module.LentStore(tmp_path)
+    store.run("0" * 12).path.mkdir()
+    with store.run("0" * 12).lock():
+        with pytest.raises(RunLocked, match="another worker"), store.run("0" * 12).lock():
+            pass
+        with Store(tmp_path).run("0" * 12).lock():                  # which is the caller's
+            pass
+
+
+def test_a_node_must_see_the_folder_of_runs(executor, study, tmp_path, monkeypatch):
+    job = jobs_of(study, Store(tmp_path / "ray"))[0]
+    monkeypatch.setitem(executor._marks, tmp_path / "ray", tmp_path / "ray" / "absent")
+    failure = failure_of(executor, next(tasks_of([job])))
+    assert failure.passing
+    assert failure.why == (
+        f"node {socket.gethostname()} does not see {tmp_path / 'ray'} as the caller does: the folder of runs must lie "
+        "on a disk that all nodes see"
+    )
+    assert {file.name for file in job.run.path.iterdir()} == {"lock"}
 
 
 def test_data_of_a_node_that_are_not_the_callers_are_told(executor, study, tmp_path):
     job = jobs_of(study, Store(tmp_path / "ray"))[0]
     spec = job.cell.spec.whole()
     spec["data"] = spec["data"] | {"per_class": 9}
-    working = executor.start(Task(spec, job.run.path), 0)
-    while working.alive:
-        executor.wait([working], 5)
-    assert "the data there are not those here" in working.ended()
+    failure = failure_of(executor, Task(spec, job.run.path))
+    assert f"run {job.run.hash} is run " in failure.why
+    assert "data, weights or code are not those that it was planned with" in failure.why
+    assert not failure.passing
     assert not job.run.begun
 
 
-def steps(run):
-    """Of the checkpoint that is in the caller's store."""
-    return (run.load("checkpoint.pt") or {"progress": {"step": 0}})["progress"]["step"]
-
-
-def test_stopped_it_brings_a_checkpoint_back_and_goes_on_from_it(executor, study, tmp_path, straight):
-    job = jobs_of(study, Store(tmp_path / "ray"))[0]
-    working = executor.start(Task(job.cell.spec.whole(), job.run.path, ("nmi",)), 0)
-    while not steps(job.run):
-        time.sleep(0.05)
-    with pytest.raises(NearkinError, match="is being trained by process"), job.run.lock():
-        pass                                                        # the caller holds the lock meanwhile
-    working.stop()
-    assert not working.alive
-    assert not job.run.final
-    with job.run.lock():                                            # and no longer
-        log = (job.run.path / "log.jsonl").read_bytes()
-        assert job.run.load("checkpoint.pt")["log_size"] == len(log)    # to the last step: it was written on purpose
-    jobs, _ = on_ray(study, tmp_path / "ray", executor)
-    assert (job.run.path / "log.jsonl").read_bytes().startswith(log)
-    check_whole(study, tmp_path, straight, jobs)
-
-
-def test_a_paused_run_goes_on(executor, study, tmp_path, straight):
-    job = jobs_of(study, Store(tmp_path / "ray"))[0]
-    for until in (10, 15, None):
-        working = executor.start(Task(job.cell.spec.whole(), job.run.path, ("nmi",), until=until), 0)
-        while working.alive:
-            executor.wait([working], 5)
-        assert working.ended() is None
-        state = job.run.load("checkpoint.pt")
-        assert (state and state["progress"]["epoch"]) == until
-    assert contents(tmp_path / "ray")[job.run.hash] == local(study, tmp_path, straight)[job.run.hash]
-
-
-def test_a_runs_own_error_is_told_once_and_not_tried_again(executor, study, tmp_path):
-    job = jobs_of(study, Store(tmp_path / "ray"))[0]
-    spec = job.cell.spec.whole()
+def test_a_runs_own_error_is_told(executor, study, tmp_path):
+    spec = jobs_of(study, Store(tmp_path / "ray"))[0].cell.spec.whole()
     spec["train"] = spec["train"] | {"batch": 4000}
-    executor.said.clear()
-    working = executor.start(Task(spec, tmp_path / "ray" / "other"), 0)
-    while working.alive:
-        executor.wait([working], 5)
-    assert "train.batch=4000 is larger than" in working.ended()
+    failure = failure_of(executor, Task(spec, tmp_path / "ray" / "other"))
+    assert "train.batch=4000 is larger than" in failure.why
+    assert not failure.passing
     assert "Traceback" in (tmp_path / "ray" / "other" / "error.txt").read_text()
-    assert executor.said == []
+
+
+def test_other_versions_of_a_node_are_said_once(executor):
+    about = ray_module.versions() | {"node": "n7", "torch": "1.0"}
+    for _ in range(2):
+        executor.meet(about)
+    assert executor.said == [f"node n7 has torch 1.0 (here {ray_module.versions()['torch']}): numbers may differ"]
+    executor.said.clear()
+
+
+def test_a_search_over_ray(executor, cluster, tiny, tmp_path):
+    file, runs = tmp_path / "t.yaml", tmp_path / "runs"
+    content = {"name": "t", "base": tiny | {"protocol": "fixed_val"}, "axes": {"loss": ["contrastive"]}, "seeds": [0]}
+    file.write_text(yaml.safe_dump(content | {"baselines": "none", "tune": {"trials": 3}}))
+    told = CliRunner().invoke(app, ["tune", str(file), "--runs", str(runs), "--ray", cluster.address])
+    assert told.exit_code == 0, (told.output, told.exception)
+    purposes = sorted(run.purpose for run in Store(runs).runs())
+    assert purposes == ["final", "trial", "trial", "trial"]
+    assert all((run.path / "worker.lock").exists() for run in Store(runs).runs())   # workers of Ray had them
+    shown = CliRunner().invoke(app, ["tune", "show", str(file), "--runs", str(runs)])
+    assert "3 of 3" in shown.stdout
 
 
 def test_data_lie_elsewhere_on_a_node(monkeypatch, tmp_path):
     from nearkin.config.parts import DataSpec
-    from nearkin.runs.prepare import root_of
+    from nearkin.runs.data import root_of
 
     data = DataSpec(name="cub", root=tmp_path / "here")
     (tmp_path / "there").mkdir()
@@ -255,6 +327,24 @@ def test_bad_addresses(address, said):
         check(address)
 
 
+def test_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(NearkinError, match=r"Ray is not installed; pip install 'nearkin\[ray\]'"):
+        join("auto")
+
+
+def test_a_lost_head_is_noticed(monkeypatch):
+    monkeypatch.setattr(cluster_module, "PATIENCE", 0.02)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        watch = Watch(f"127.0.0.1:{head.getsockname()[1]}")
+        time.sleep(0.2)
+        watch.check()
+    while not watch.lost:
+        time.sleep(0.02)
+    with pytest.raises(ClusterLost, match="no longer answers; the same command goes on once it is back"):
+        watch.check()
+
+
 def test_the_command_says_it_in_one_line(study, tmp_path):
     command = [sys.executable, "-m", "nearkin", "study", str(tmp_path / "small.yaml"), "--runs", str(tmp_path / "runs")]
     told = subprocess.run([*command, "--ray", "127.0.0.1:1"], capture_output=True, text=True)
@@ -273,8 +363,11 @@ def test_an_address_may_be_left_out():
 
 def test_a_lost_node_costs_nothing_but_time(cluster, executor, study, tmp_path, straight):
     """The last test: afterwards the cluster has one node, whose only worker serves both runs."""
-    killer = Killer(lambda worker: cluster.remove_node(cluster.second, allow_graceful=False))
-    jobs, said = on_ray(study, tmp_path / "ray", executor, killer)
-    assert killer.struck
-    assert 1 <= len(said) <= errand.RETRIES
+    raylet = cluster.second.all_processes["raylet"][0].process.pid
+    killer = Killer(
+        lambda process: cluster.remove_node(cluster.second, allow_graceful=False),
+        whom=lambda process: parent_of(process) == raylet,
+    )
+    jobs = carried_out(study, tmp_path / "ray", executor, killer)
+    killer.check()
     check_whole(study, tmp_path, straight, jobs)

@@ -6,12 +6,13 @@ import statistics
 
 import pytest
 import yaml
+from stores import carried_out
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
-from nearkin.studies.executors import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.runner import jobs_of, run_jobs, write_study
+from nearkin.studies.local import LocalProcesses
+from nearkin.studies.runner import jobs_of, take_part, tasks_of, write_study
 from nearkin.studies.summary import cell, rows_of, write_summary
 
 
@@ -38,8 +39,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     study = read_study(file)
     store = Store(tmp_path / "runs")
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, LocalProcesses(2)):
-        pass
+    carried_out(jobs, LocalProcesses(2))
     assert [job.state for job in jobs] == ["done"] * 4 + ["failed"] * 2
     assert "train.batch=400 is larger than" in jobs[-1].error
     rows = {row.labels[0]: row for row in rows_of(study, jobs)}
@@ -62,8 +62,7 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
 
     times = [(job.run.path / "result.json").stat().st_mtime_ns for job in jobs[:4]]
     again = jobs_of(read_study(file), store)
-    for _ in run_jobs(again[:4], LocalProcesses(2)):
-        raise AssertionError("finished runs are skipped")
+    assert list(tasks_of(again[:4])) == []                          # finished runs are skipped
     assert [(job.run.path / "result.json").stat().st_mtime_ns for job in again[:4]] == times
 
 
@@ -92,8 +91,7 @@ def test_bad_study_files_are_refused(tiny, tmp_path, content, said):
 
 def run_all(study, store, workers=2):
     jobs = jobs_of(study, store)
-    for _ in run_jobs(jobs, LocalProcesses(workers)):
-        pass
+    carried_out(jobs, LocalProcesses(workers))
     return jobs
 
 
@@ -212,3 +210,22 @@ def test_tables_are_written_by_their_ending(tmp_path, ending, said):
         assert r"x\|y" in text
     with pytest.raises(NearkinError, match=r"\.csv, \.md, \.tex"):
         write_table(tmp_path / "t.xlsx", header, rows, numbers=2)
+
+
+def test_parts_keep_what_the_others_noted(tiny, tmp_path):
+    """Two processes, each with its part: neither erases why runs of the other failed."""
+    file = tmp_path / "parts.yaml"
+    file.write_text(yaml.safe_dump({"base": tiny, "axes": {"loss": ["triplet", "margin"]}, "baselines": "none"}))
+    study, store = read_study(file), Store(tmp_path / "runs")
+
+    def noted(part, failure):
+        jobs = jobs_of(study, store)
+        take_part(jobs, part)
+        for job in jobs:
+            job.error = failure if job.part else None
+        path = write_study(study, jobs, store)
+        return [cell["error"] for cell in json.loads(path.read_text())["cells"]]
+
+    assert noted("1/2", "out of memory") == ["out of memory", None]
+    assert noted("2/2", "a bad margin") == ["out of memory", "a bad margin"]
+    assert noted("1/2", None) == [None, "a bad margin"]              # it was mended

@@ -4,46 +4,22 @@ import json
 
 import numpy as np
 import pytest
+from stores import Done, Here
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
+from nearkin.evaluation.retrieval import evaluate
+from nearkin.registry import LOSSES
 from nearkin.runs.store import Store
 from nearkin.statistics.unit import Key
-from nearkin.studies.executors import Executor, Task, Working, carry_out
+from nearkin.studies.scheduler import Failure
 from nearkin.tuning import choose, verdict
 from nearkin.tuning.choose import Choice
 from nearkin.tuning.schedule import Plan
 
 FEW = {"contrastive": {"loss": "contrastive"}, "arcface": {"loss": "arcface"}, "triplet": {"loss": "triplet"},
        "proxy_nca": {"loss": "proxy_nca"}}  # fmt: skip
-
-
-class Done(Working):
-    alive = False
-
-    def ended(self):
-        return None
-
-    def stop(self): ...
-
-
-class Here(Executor):
-    """Carries tasks out at once, in this process; fails where a test wants it."""
-
-    def __init__(self, workers=1, stop_at=None):
-        super().__init__(workers)
-        self.tasks, self.stop_at = [], stop_at
-
-    def start(self, task: Task, worker: int):
-        if self.stop_at == len(self.tasks):
-            raise KeyboardInterrupt
-        self.tasks.append(task)
-        carry_out(task)
-        return Done()
-
-    def wait(self, working, seconds): ...
-    def close(self): ...
 
 
 @pytest.fixture
@@ -170,6 +146,7 @@ def test_validation_class_by_class(small, tmp_path):
 @pytest.mark.parametrize(("words", "said"), [
     (["dataset=glyphs", "--minutes", "0"], "--minutes 0: above 0"),
     (["dataset=glyphs", "loss=margin"], "loss.name=margin: choose decides this itself"),
+    (["dataset=glyphs", "train.eval_every=2"], "train.eval_every=2: choose decides this itself"),
     (["dataset=glyphs", "protocol=standard"], "holds out no validation classes"),
     (["dataset=folder", "root=/nowhere/at/all"], "/nowhere/at/all"),
 ])  # fmt: skip
@@ -177,6 +154,48 @@ def test_bad_input_is_one_sentence(words, said, tmp_path):
     done = CliRunner().invoke(app, ["choose", *words, "--runs", str(tmp_path / "runs")])
     assert isinstance(done.exception, NearkinError), (done.output, done.exception)
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize("select", ["recall@2", "hubness@5"])
+def test_whatever_metric_selects(small, tmp_path, select):
+    """The untrained network's run does not depend on it: it may be stored with another metric."""
+    Choice(small, 60, Store(tmp_path), 1)._begin()
+    choice = Choice({**small, "train.select": select}, 60, Store(tmp_path), 1).run(Here())
+    assert choice.untrained.read_json("final.json")["validation"].keys() == {"recall@1", "map_at_r"}
+    with np.load(choice.untrained.path / "validation.npz") as stored:
+        plain = evaluate(stored["embeddings"], stored["labels"], metrics=[select]).metrics[select]
+    assert choice.plain == plain
+    means = {c.name: choice.mean(c) for c in choice.finalists}
+    best = (max if select == "recall@2" else min)(means, key=lambda name: means[name])
+    better = means[best] > plain if select == "recall@2" else means[best] < plain
+    assert choice.winning_name == (best if better else "the untrained network")
+
+
+def test_an_edited_method_is_another_choice(small, tmp_path, monkeypatch):
+    first = Choice(small, 60, Store(tmp_path), 1)
+    assert Choice(small, 60, Store(tmp_path), 1).name == first.name
+    monkeypatch.setattr(LOSSES["arcface"], "version", 99)
+    assert Choice(small, 60, Store(tmp_path), 1).name != first.name
+
+
+def test_a_full_disk_drops_no_method(small, tmp_path, monkeypatch):
+    whole = Choice(small, 60, Store(tmp_path / "whole"), 1).run(Here())
+    start = Here.start
+
+    def full(self, task, worker):
+        if len(self.tasks) == 2:
+            self.tasks.append(task)
+            return Done(Failure("the disk is full: cannot write log.jsonl", passing=True))
+        return start(self, task, worker)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, "start", full)
+        with pytest.raises(NearkinError, match=r"disk is full.*same command goes on"):
+            Choice(small, 60, Store(tmp_path / "full"), 1).run(Here())
+    choice = Choice(small, 60, Store(tmp_path / "full"), 1).run(Here())
+    assert {c.name: c.screened for c in choice.candidates.values()} == {
+        c.name: c.screened for c in whole.candidates.values()}
+    assert choice.winning_run.hash == whole.winning_run.hash
 
 
 def test_few_classes_get_more_validation(tmp_path):

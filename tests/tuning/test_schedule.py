@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from nearkin.tuning.schedule import FINALISTS, MOST_SEEDS, START, UNITS, Costs, halved, plan
+from nearkin.tuning.schedule import FINALISTS, LEAST, MOST_SEEDS, START, UNITS, Costs, halved, plan
 
 COSTS = Costs(batch=0.1, validate=0.5, finish=1.0, test=2.0, spent=3.0)
 
@@ -47,3 +47,13 @@ def test_more_time_is_never_worse():
     assert whole == sorted(whole)
     assert (plans[-1].seeds, plans[-1].batches) == (MOST_SEEDS, 100)        # 20 passes of 40 batches in 8 units
     assert plan(0.5, 2, COSTS, methods=8, per_pass=40).batches == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_method_is_dropped_after_a_step_or_two(workers):
+    """Rather fewer methods, each for long enough to say something."""
+    for seconds in range(5, 600, 5):
+        found = plan(seconds, workers, COSTS, methods=8, per_pass=40)
+        assert found.methods <= 1 or found.batches >= LEAST
+    tiny = plan(600, workers, COSTS, methods=8, per_pass=2)         # 20 passes are 5 steps per unit
+    assert (tiny.methods, tiny.batches, tiny.whole) == (8, 5, True)

@@ -115,8 +115,8 @@ def loaded(run: Run, *, known: dict[str, Data] | None = None, device: str = "aut
 
 
 def test_images(run: Run, known: dict[str, Data] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (N,) and class names (N,) of the test images of a run, from its stored embeddings; a run of schema 1 did not
-    keep the rows: they are read from the data."""
+    """Rows (N,) and class names (N,) of the test images of a run, from its stored embeddings; where these cannot be
+    read, from the data."""
     check_tested(run)
     with suppress(NearkinError):                                    # its embeddings cannot be read
         stored = TestSet.of(run)

@@ -1,7 +1,7 @@
 """An analysis on stored runs: each by itself or all together, and where the results are stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from nearkin.analysis.embedded import check_tested
 from nearkin.comparison.gather import Gathered, gather
 from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
+from nearkin.progress import note_once
 from nearkin.runs.store import Store
 
 
@@ -51,7 +52,8 @@ class Performed:
 
 def subjects(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
     """The tested runs under these names: a study, a folder of runs, or runs by path or hash. A run that is named and
-    not tested is an error; of a study the tested ones are taken."""
+    not tested is an error; of a study the tested ones are taken. Damaged ones among several are left out, and a line
+    says so."""
     paths = [Path(name) for name in names]
     if len(names) == 1 and (paths[0] / "spec.yaml").exists():       # a run by its path, of whatever store
         gathered = gather([paths[0].resolve().name], paths[0].resolve().parent)
@@ -60,9 +62,29 @@ def subjects(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
     if not gathered.axes and not (len(names) == 1 and len(gathered.members) > 1):
         for member in gathered.members:
             check_tested(member.run)
+    if len(gathered.members) > 1:
+        gathered = _without_damaged(gathered)
+    for words in gathered.absent:
+        if " is damaged: " in words:
+            note_once(f"left out: {words}")
     if not gathered.tested:
         raise NearkinError(f"{gathered.name}: none of its {len(gathered.members)} runs is tested: nothing to analyse")
     return gathered
+
+
+def _without_damaged(gathered: Gathered) -> Gathered:
+    """Without the runs whose model or embeddings are not what was stored: all other runs can be looked at."""
+    members, absent = [], list(gathered.absent)
+    for member in gathered.members:
+        try:
+            sums = member.run.sums()
+            for name in ("model.pt", "embeddings.npz"):
+                if sums is not None and sums.of(name):
+                    member.run.file(name)
+            members.append(member)
+        except NearkinError as error:
+            absent.append(str(error))
+    return replace(gathered, members=members, absent=absent)
 
 
 def perform(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nearkin.analysis.over_runs import methods_of, one_fold
 from nearkin.comparison.gather import Gathered, Member
 
-KINDS = ("ranking", "classification", "unknown", "untrained")
+KINDS = ("ranking", "classification", "own", "untrained")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ def tested(run: Run) -> TestSet:
     check_tested(run)
     test_set = TestSet.of(run)
     if test_set.rows is None:
-        raise NearkinError(
-            f"run {run.hash} was stored by a version that did not keep which images it tested; train it again"
-        )
+        raise NearkinError(f"run {run.hash}: which images it was tested on is not stored; train it again")
     return test_set
 
 

@@ -32,7 +32,7 @@ from nearkin.cli.tune import tune_command
 from nearkin.cli.weights import weights_command
 from nearkin.engine import distributed
 from nearkin.engine.allocator import tune_allocator
-from nearkin.errors import NearkinError, printable
+from nearkin.errors import NearkinError, PassingError, printable
 from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
@@ -101,7 +101,7 @@ def main() -> None:
         print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
         os._exit(2)                                                 # an orderly end would wait for Ray's threads
     except NearkinError as error:
-        fail(str(error))
+        fail(str(error), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
         print("nearkin: interrupted", file=sys.stderr)
         sys.exit(130)

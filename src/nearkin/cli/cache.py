@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from nearkin.cache import Kept, beyond, cache_dir, cached, discard, human
 from nearkin.cli import tables
 from nearkin.cli.options import Json
-from nearkin.storage import Kept, beyond, cache_dir, cached, discard, human
 
 cache_app = typer.Typer(
     no_args_is_help=True,
@@ -30,9 +30,11 @@ def cache_list(as_json: Json = False) -> None:
 
 
 def _told(entry: Kept) -> tuple[str, str]:
-    """Kind and name of an entry; of images whose making was stopped, which the same command will finish, too."""
-    name = entry.path.name
-    return (f"{entry.kind}, unfinished", name[:-5]) if name.endswith(".part") else (entry.kind, name)
+    return f"{entry.kind}, unfinished" if entry.unfinished else entry.kind, entry.name
+
+
+def _counted(entries: list[Kept]) -> str:
+    return f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
 
 
 @cache_app.command("clear")
@@ -45,12 +47,15 @@ def cache_clear(
     gone = [each for each in cached() if time.time() - each.used >= older * 86400]
     if limit is not None:
         gone = beyond(gone, limit * 1e9)
-    size = human(sum(each.size for each in gone))
     if not gone:
         tables.out.print("nothing to clear", highlight=False)
         return
+    size = human(sum(each.size for each in gone))
     if not yes and not typer.confirm(f"Remove {len(gone)} of {len(cached())} entries, {size}, from {cache_dir()}?"):
         raise typer.Exit(1)
-    for each in gone:
-        discard(each)
-    tables.out.print(f"removed {len(gone)} entries, {size}", highlight=False)
+    removed = [each for each in gone if discard(each)]
+    stay = [each for each in gone if each.path.exists()]
+    words = f"removed {_counted(removed)}, {human(sum(each.size for each in removed))}"
+    if stay:
+        words += f"; kept {_counted(stay)} that a process is making"
+    tables.out.print(words, highlight=False)

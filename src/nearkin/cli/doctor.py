@@ -9,9 +9,9 @@ from typing import Literal
 
 import torch
 
+from nearkin.cache import cache_dir, cached, human
 from nearkin.engine.device import devices
 from nearkin.engine.precision import Half, survives, trap
-from nearkin.storage import cache_dir, cached, human
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
-    from nearkin.studies.executors import Executor
+    from nearkin.studies.scheduler import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -41,11 +41,11 @@ Trust = Annotated[
 def executor_of(workers: int | None, ray: str | None) -> "Executor":
     """Where the runs of a command are carried out: in processes of this machine, or by Ray."""
     if ray is None:
-        from nearkin.studies.executors import LocalProcesses
+        from nearkin.studies.local import LocalProcesses
 
         return LocalProcesses(workers or 1)
     from nearkin.cli import tables
-    from nearkin.studies.on_ray import RayExecutor
+    from nearkin.studies.ray import RayExecutor
 
     return RayExecutor(workers, ray, say=lambda line: tables.err.print(line, highlight=False, soft_wrap=True))
 

@@ -54,6 +54,9 @@ def runs_show(run: str, runs: Runs = Path("runs"), as_json: Json = False) -> Non
     if not found.final:
         tables.out.print("not finished: start the same training again to finish it")
         return
+    final = found.read_json("final.json")
+    if outside := [*final.get("modules", ()), *final.get("packages", ())]:
+        say(f"in its name, from outside nearkin: {', '.join(outside)}")
     if not _is_listed(found):
         say(unverified(found))
     tables.result(found)

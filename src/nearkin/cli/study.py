@@ -1,7 +1,7 @@
 """`nearkin study`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.live import Live
@@ -16,9 +16,10 @@ from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
 
 if TYPE_CHECKING:
+    from nearkin.runs.prepare import Data
     from nearkin.studies.cells import Study
-    from nearkin.studies.executors import Executor
     from nearkin.studies.runner import Job
+    from nearkin.studies.scheduler import Executor
 
 
 def study_command(
@@ -43,11 +44,11 @@ def study_command(
     target = csv or runs / f"{study.name}.csv"
     check_ending(target)
     check_writable(target)
-    store = Store(runs)
+    store, known = Store(runs), dict[str, "Data"]()                 # data that were read
     if dry_run:
-        plan(planned(study, store, part), store, workers or 1)
+        plan(planned(study, store, part, known), store, workers or 1)
         if study.tune is not None:
-            plan_search(study)
+            plan_search(study, known)
         return
     with resumable(), executor_of(workers, ray) as executor:        # it gets ready while the data are read
         if study.tune is not None:
@@ -55,22 +56,24 @@ def study_command(
                 raise NearkinError(f"--part {part}: a study with tune searches first; --ray spreads all of it")
             from nearkin.cli.tune import tuned_study
 
-            study = tuned_study(study, store, executor, storage)
-        carry_out(study, store, executor, target, part)
+            study = tuned_study(study, store, executor, storage, known)
+        carry_out(study, planned(study, store, part, known), store, executor, target)
 
 
-def carry_out(study: "Study", store: Store, executor: "Executor", target: Path | None = None, part: str | None = None
-              ) -> None:  # fmt: skip
+def carry_out(study: "Study", jobs: "list[Job]", store: Store, executor: "Executor", target: Path) -> None:
     """Run what is not stored of a study, print its table and write it; exit code 1 when runs have failed."""
     from nearkin.studies import runner, summary
+    from nearkin.studies.scheduler import schedule
 
     runs = store.root
-    jobs = planned(study, store, part)
     runner.write_study(study, jobs, store)
-    follow(jobs, executor)
+    with Following(jobs, executor.workers) as following:
+        for look in schedule(executor, runner.tasks_of(jobs)):
+            runner.note(jobs, look)
+            following.show()
     runner.write_study(study, jobs, store)                          # with what has failed, and why
     rows = summary.rows_of(study, jobs, store.root / "studies" / study.name / "joined")
-    files = summary.write_summary(study, rows, jobs, target or runs / f"{study.name}.csv")
+    files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
     if study.tune is not None:
         from nearkin.cli.tune import say_gains
@@ -80,27 +83,28 @@ def carry_out(study: "Study", store: Store, executor: "Executor", target: Path |
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"verdicts: nearkin compare {study.name}{where}", highlight=False, soft_wrap=True)
     failed = say_failed(jobs, "failed")
-    elsewhere = sum(job.state == "elsewhere" for job in jobs)
-    if elsewhere:
-        said = f"{elsewhere} runs belong to other parts; the table has what is stored"
+    if elsewhere := sum(job.state == "elsewhere" for job in jobs):
+        said = f"{elsewhere} runs were left to another call; the table has what is stored"
         tables.out.print(said, highlight=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)
 
 
-def plan_search(study: "Study") -> None:
+def plan_search(study: "Study", known: "dict[str, Data]") -> None:
     """Print what would be searched."""
+    from nearkin.studies.search import searches_of
     from nearkin.tuning.pages import plan_sheet
-    from nearkin.tuning.plan import searches_of
 
-    tables.sheet(plan_sheet(searches_of(study)))
+    tables.sheet(plan_sheet(searches_of(study, known)))
 
 
-def planned(study: "Study", store: Store, part: str | None) -> "list[Job]":
+def planned(
+    study: "Study", store: Store, part: str | None = None, known: "dict[str, Data] | None" = None
+) -> "list[Job]":
     """The runs of a study. When none of them can begin, that is the error."""
     from nearkin.studies import runner
 
-    jobs = runner.jobs_of(study, store)
+    jobs = runner.jobs_of(study, store, known)
     reasons = {job.error for job in jobs}
     if len(reasons) == 1 and (only := reasons.pop()) is not None:   # one line says it all
         raise NearkinError(only)
@@ -109,22 +113,33 @@ def planned(study: "Study", store: Store, part: str | None) -> "list[Job]":
     return jobs
 
 
-def follow(jobs: "list[Job]", executor: "Executor") -> None:
-    """Run what is not stored, and show how far it is: a table on a terminal, elsewhere a line for each run."""
-    from nearkin.studies import pace, runner
+class Following:
+    """Shows how far the runs of a study are: a table on a terminal, elsewhere a line for each run that ends."""
 
-    told: set[str] = set()
-    progress = pace.Pace(executor.workers)
-    with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
-        for _ in runner.run_jobs(jobs, executor):
-            if tables.err.is_terminal:
-                live.update(tables.jobs_table(jobs, progress))
-                continue
-            for job in jobs:
-                name = name_of(job)
-                if job.state in ("done", "failed") and name not in told:
-                    told.add(name)
-                    tables.err.print(f"{job.state}: {name}", highlight=False)
+    def __init__(self, jobs: "list[Job]", workers: int):
+        from nearkin.studies.pace import Pace
+
+        self.jobs, self.pace = jobs, Pace(workers)
+        self.live = Live(console=tables.err, refresh_per_second=4, transient=True)
+        self.said: set[str] = set()
+
+    def show(self) -> None:
+        """How far they are now."""
+        if tables.err.is_terminal:
+            self.live.update(tables.jobs_table(self.jobs, self.pace))
+            return
+        for job in self.jobs:
+            name = name_of(job)
+            if name not in self.said and job.state in ("done", "failed"):
+                self.said.add(name)
+                tables.err.print(f"{job.state}: {name}", highlight=False)
+
+    def __enter__(self) -> Self:
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.live.__exit__(*error)
 
 
 def name_of(job: "Job") -> str:
@@ -135,7 +150,6 @@ def name_of(job: "Job") -> str:
 
 def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
     """Print the runs of a study, what is stored of each, and the time that the rest takes."""
-    from nearkin.runs.prepare import prepare
     from nearkin.studies import pace
 
     costs: dict[str, float] = {}
@@ -143,7 +157,8 @@ def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
     for job in jobs:
         seconds = None
         if job.state == "waiting":
-            spec = prepare(job.cell.spec).spec
+            spec = job.spec
+            assert spec is not None                                 # else it was refused
             key = f"{spec.model.backbone} {spec.model.cut} {spec.data} {spec.train.batch}"
             if key not in costs:
                 tables.err.print(f"trying a few steps of {name_of(job)} ...", highlight=False)

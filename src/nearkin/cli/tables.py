@@ -26,7 +26,8 @@ from nearkin.studies.summary import Row
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
-    from nearkin.tuning.search import Searching
+    from nearkin.studies.scheduler import Look
+    from nearkin.studies.searching import Searching
 
 TERMINAL = sys.stdout is not None and sys.stdout.isatty()           # None: the caller closed it
 WIDTH = None if TERMINAL or "COLUMNS" in os.environ else 160        # a file has no right edge
@@ -170,7 +171,7 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     """What runs now, how far everything is, and the time left."""
     rows = []
     for job in jobs:
-        if job.working is None:
+        if not job.running:
             continue
         last = job.watched()
         at = listing.place(last.get("epoch", last.get("epoch_end", "?")), last.get("epochs", "?"))
@@ -186,13 +187,14 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     return table(title, {"running": "left", **right}, rows)
 
 
-def searching_table(found: "Searching") -> Group:
+def searching_table(found: "Searching", look: "Look") -> Group:
     """How far every search is, what is best so far, and the time left."""
     rows = []
     for ledger in found.ledgers:
         trials, best = ledger.trials(), ledger.best()
         ended = sum(trial.state != "running" for trial in trials)
-        here = sum(piece.ledger is ledger and piece.working is not None for piece in found.pieces)
+        running = {task.path for task in look.running}
+        here = sum(run.path in running for trial in found.open if trial.ledger is ledger for run in trial.runs)
         rows.append([ledger.search.name, f"{ended}", f"{here}", percent(best.score if best else None)])
     left = found.left()
     title = f"searching; about {duration(left)} left" if left is not None else "searching"

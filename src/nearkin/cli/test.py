@@ -18,6 +18,7 @@ def test_command(
     metrics: Annotated[str | None, typer.Option(help="As in nmi,f1,map@1000,recall@100: nearkin list metrics.")] = None,
     k: Annotated[str | None, typer.Option("--k", help="k of Recall@k; default: the data set's customary ones.")] = None,
     distance: Annotated[str, typer.Option(help="cosine, euclid (raw vectors) or snr.")] = "cosine",
+    root: Annotated[Path | None, typer.Option("--root", help="Where the data lie now, if they were moved.")] = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
     as_json: Json = False,
@@ -26,7 +27,7 @@ def test_command(
     names = [name.strip() for name in metrics.split(",")] if metrics else None
     store = Store(runs)
     found = {each: store.find(each) for each in run}
-    results = {r.hash: test(r, metrics=names, k=numbers(k), distance=distance) for r in found.values()}
+    results = {r.hash: test(r, metrics=names, k=numbers(k), distance=distance, root=root) for r in found.values()}
     if as_json:
         print(json.dumps(results))
         return

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 import nearkin
+from nearkin.cache import cache_dir
 from nearkin.cli import tables
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.config.parse import parse_words, read_yaml
@@ -24,7 +25,6 @@ from nearkin.progress import Lines, bar
 from nearkin.runs import embed, listing
 from nearkin.runs.events import Watch
 from nearkin.runs.store import Run
-from nearkin.storage import cache_dir
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
 

@@ -15,9 +15,10 @@ from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 
 if TYPE_CHECKING:
+    from nearkin.runs.prepare import Data
     from nearkin.studies.cells import Study
-    from nearkin.studies.executors import Executor
-    from nearkin.tuning.search import Searching
+    from nearkin.studies.scheduler import Executor
+    from nearkin.studies.searching import Searching
 
 
 def tune_command(
@@ -33,7 +34,7 @@ def tune_command(
     figure: Annotated[Path | None, typer.Option("--figure", help="With show: history and importance as PNG.")] = None,
 ) -> None:
     """Search the settings of every row on validation classes; train fresh seeds with the best, test them once."""
-    from nearkin.cli.study import carry_out
+    from nearkin.cli.study import carry_out, planned
 
     if file == "show":
         if not words:
@@ -42,27 +43,34 @@ def tune_command(
         return
     study, store = _read(file, words or [], trials), Store(runs)
     with resumable(), executor_of(workers, ray) as executor:
-        found = tuned_study(study, store, executor, storage, alone=True)
-        carry_out(found, store, executor, runs / f"{study.name}-tuned.csv")
+        known: dict[str, Data] = {}
+        study = tuned_study(study, store, executor, storage, known)
+        jobs = planned(study, store, known=known)
+        wanted = [job for job in jobs if job.cell.baseline is not None or job.cell.trials > 0]
+        for job in jobs:                                            # `nearkin study` trains the default rows
+            job.part = False
+        for job in wanted:
+            (job.same or job).part = True                           # the best settings may be the default ones
+        carry_out(study, jobs, store, executor, runs / f"{study.name}-tuned.csv")
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"all trials: nearkin tune show {file}{where}", highlight=False, soft_wrap=True)
     tables.out.print(f"beside the default settings: nearkin study {file}{where}", highlight=False, soft_wrap=True)
 
 
 def tuned_study(
-    study: "Study", store: Store, executor: "Executor", storage: str | None, *, alone: bool = False
+    study: "Study", store: Store, executor: "Executor", storage: str | None, known: "dict[str, Data]"
 ) -> "Study":
-    """Search, say what was found, and give the study with its tuned rows; `alone`: without the default rows."""
+    """Search, say what was found, and give the study with its tuned rows beside the default ones."""
     from nearkin.tuning import tuned
     from nearkin.tuning.pages import found_sheet
 
-    found = search_rows(study, store, executor, storage)
-    tables.sheet(found_sheet(found.ledgers))
-    bests = tuned.bests_of(found.ledgers)
+    ledgers = search_rows(study, store, executor, storage, known).ledgers
+    tables.sheet(found_sheet(ledgers))
+    bests = tuned.bests_of(ledgers)
     if not any(best.trial for best in bests):
-        errors = [t.error for ledger in found.ledgers for t in ledger.trials() if t.error]
+        errors = [t.error for ledger in ledgers for t in ledger.trials() if t.error]
         raise NearkinError(f"no trial could be trained: {errors[0] if errors else 'none has a validation result'}")
-    return tuned.with_tuned(study, bests, alone=alone)
+    return tuned.with_tuned(study, bests)
 
 
 def say_gains(study: "Study", store: Store) -> None:
@@ -85,37 +93,47 @@ def _read(file: str, words: Sequence[str], trials: int | None) -> "Study":
     return study
 
 
-def search_rows(study: "Study", store: Store, executor: "Executor", storage: str | None = None) -> "Searching":
+def search_rows(
+    study: "Study", store: Store, executor: "Executor", storage: str | None, known: "dict[str, Data]"
+) -> "Searching":
     """Carry out the searches of a study's rows, with a table of what is best so far."""
-    from nearkin.runs.prepare import prepare
-    from nearkin.tuning.plan import searches_of
-    from nearkin.tuning.search import searching
+    from nearkin.studies.scheduler import schedule
+    from nearkin.studies.search import searches_of
+    from nearkin.studies.searching import searching
 
-    searches = searches_of(study)
-    for search in searches:
-        prepare(search.specs[0])                                    # what cannot begin is said before trials are spent
-    found = searching(searches, store, storage)
-    told = {ledger.name: -1 for ledger in found.ledgers}
-    with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
-        for _ in found.run(executor):
-            if tables.err.is_terminal:
-                live.update(tables.searching_table(found))
-                continue
-            for ledger in found.ledgers:
-                ended = sum(t.state != "running" for t in ledger.trials())
-                if ended > told[ledger.name]:
-                    told[ledger.name] = ended
-                    best = ledger.best()
-                    so_far = "" if best is None else f", best {tables.percent(best.score)} %"
-                    tables.err.print(f"{ledger.name}: {ended} trials{so_far}", highlight=False, soft_wrap=True)
+    searches = searches_of(study, known)
+    found = searching(searches, store, storage, known=known, workers=executor.workers)
+    said = {ledger.name: -1 for ledger in found.ledgers}
+    try:
+        with Live(console=tables.err, refresh_per_second=4, transient=True) as live:
+            for look in schedule(executor, found.tasks()):
+                found.note(look)
+                if tables.err.is_terminal:
+                    live.update(tables.searching_table(found, look))
+                else:
+                    _say_ended(found, said)
+    finally:
+        found.release()
+    found.check_all_carried_out()
     return found
+
+
+def _say_ended(found: "Searching", said: dict[str, int]) -> None:
+    """A line for each search in which a trial has ended; `said` has how many had."""
+    for ledger in found.ledgers:
+        ended = sum(t.state != "running" for t in ledger.trials())
+        if ended > said[ledger.name]:
+            said[ledger.name] = ended
+            best = ledger.best()
+            so_far = "" if best is None else f", best {tables.percent(best.score)} %"
+            tables.err.print(f"{ledger.search.name}: {ended} trials{so_far}", highlight=False, soft_wrap=True)
 
 
 def show(study: "Study", store: Store, storage: str | None, figure: Path | None) -> None:
     """Print what is stored of a study's searches."""
+    from nearkin.studies.search import searches_of
+    from nearkin.studies.searching import searching
     from nearkin.tuning import pages
-    from nearkin.tuning.plan import searches_of
-    from nearkin.tuning.search import searching
 
     folder = store.root / "studies" / study.name
     if storage is None and not (folder / "tune.db").exists():

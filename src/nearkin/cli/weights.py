@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from rich.text import Text
 
+from nearkin.cache import human
 from nearkin.cli import tables
 from nearkin.cli.options import Json
 from nearkin.errors import NearkinError
 from nearkin.models.build import create_backbone
 from nearkin.models.checkpoints import KNOWN, PACKAGED, VARIABLE, Checkpoint, digest_of, folder, packaged
 from nearkin.models.weights import fitting
-from nearkin.storage import human
 
 STATES = {"taken": "green", "there": "", "absent": "yellow", "wrong": "red"}
 

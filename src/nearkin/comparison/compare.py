@@ -99,7 +99,7 @@ def compare(
     if reading not in READINGS:
         raise NearkinError(f"--reading {reading}: {choices(reading, READINGS)}")
     if not gathered.tested:
-        raise NearkinError(f"{gathered.name}: none of its {len(gathered.members)} runs is tested; nothing to compare")
+        raise gathered.nothing_tested()
     keys = tuple(by) if by else gathered.axes or ("loss",)
     sets: dict[str, list[Member]] = {}
     for member in gathered.tested:

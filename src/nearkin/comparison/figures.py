@@ -11,7 +11,8 @@ from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.verdict import judge
 from nearkin.storage import atomic
 
-INK, SOFT, KIND = "#1b1b1b", "#8a8a8a", {"ranking": "#1f6f8b", "classification": "#b3541e", "untrained": "#8a8a8a"}
+INK, SOFT = "#1b1b1b", "#8a8a8a"
+KIND = {"ranking": "#1f6f8b", "classification": "#b3541e", "own": INK, "untrained": SOFT}
 
 
 def label(text: object) -> str:

@@ -12,6 +12,7 @@ from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, choices, some
+from nearkin.runs.listing import state
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
@@ -19,6 +20,8 @@ from nearkin.storage import without_sum
 from nearkin.studies.baselines import baseline_of
 from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
+
+MOST_NAMED = 5              # runs that a command names
 
 
 @dataclass
@@ -32,6 +35,7 @@ class Member:
     baseline: str | None = None                 # which, if it is an untrained network beside trained ones
     error: str | None = None                    # why it failed
     trials: int = 0                             # of the search that chose its settings
+    searched_epochs: int = 0                    # that those trials were trained for, all together
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -112,6 +116,16 @@ class Gathered:
         """Where the values of joined folds are kept."""
         return self.store.root / "studies" / self.name / "joined"
 
+    def nothing_tested(self) -> NearkinError:
+        """The error that says so, with the command that tests what is final."""
+        final = [member.run.hash for member in self.members if member.run.final and member.run.purpose == "final"]
+        more = "" if len(final) <= MOST_NAMED else f" and {len(final) - MOST_NAMED} more"
+        hint = f": `nearkin test {' '.join(final[:MOST_NAMED])}`{more}" if final else ""
+        if len(self.members) == 1:
+            run = self.members[0].run
+            return NearkinError(f"run {run.hash} is not tested ({state(run)}){hint}")
+        return NearkinError(f"{self.name}: none of its {len(self.members)} runs is tested{hint}")
+
 
 def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
     """What is stored under these names.
@@ -184,7 +198,7 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
     axes = tuple(told["axes"])
     members, absent = [], []
     for each in told["cells"]:
-        cell = {"fold": None, "baseline": None, "error": None, "trials": 0} | each
+        cell = {"fold": None, "baseline": None, "error": None, "trials": 0, "searched_epochs": 0} | each
         labels = dict(zip(axes, cell["labels"], strict=True))
         run = store.run(cell["run"])
         if cell["run"] == REFUSED or not (run.path / "spec.yaml").exists():
@@ -194,7 +208,8 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
         if (damage := run.damage()) is not None:
             absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}")
             continue
-        member = Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"], cell["trials"])
+        member = Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"], cell["trials"],
+                        cell["searched_epochs"])  # fmt: skip
         members.append(member.now())
     return Gathered(
         told["name"], members, store, axes, tuple(told["metrics"]), told.get("select", "map_at_r"),
@@ -210,9 +225,6 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
             absent.append(damage)
             continue
         words = flatten(run.stored)
-        if lacking := [key for key in ("train.epochs", "train.seed", "data.name", "model.head") if key not in words]:
-            absent.append(f"run {run.hash} is damaged: spec.yaml has no {lacking[0]}")
-            continue
         baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
         members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
     if not members:

@@ -1,22 +1,23 @@
 """One row of a comparison: a method, its kind, its runs, and its values on the unit of comparison."""
 
-import inspect
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from nearkin.comparison.gather import Member
+from nearkin.losses import Loss
 from nearkin.registry import LOSSES
 from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_interval
 from nearkin.statistics.unit import Row
 
 UNTRAINED = "untrained"
+OWN = "own"                 # a loss that nearkin does not have: what it is, is not known without importing it
 
 
 @dataclass
 class Method:
     """One row: what is compared, and the values of its runs."""
 
-    kind: str                                   # ranking, classification, untrained or unknown
+    kind: str                                   # ranking, classification, own or untrained
     row: Row                                    # its values by seed, setting and fold
     members: list[Member] = field(default_factory=list)
     validation: Row | None = None               # the same of the metric that chose the epochs; None: no validation
@@ -49,12 +50,11 @@ class Method:
 
 
 def kind_of(member: Member) -> str:
-    """ranking, classification or untrained. A loss classifies when it compares images with vectors that it learns for
-    classes, and takes no pairs from a miner."""
+    """ranking, classification, untrained, or own: a loss by its import path, or of another library. A loss classifies
+    when it compares images with vectors that it learns for classes."""
     if member.untrained:
         return UNTRAINED
     loss = LOSSES.known(str(member.settings["loss.name"]))
-    if loss is None:                                                # by an import path: looking at runs imports nothing
-        return "unknown"
-    classes = "num_classes" in inspect.signature(loss).parameters and not getattr(loss, "accepts", ())
-    return "classification" if classes else "ranking"
+    if loss is None or not issubclass(loss, Loss):                  # an import path: looking at runs imports nothing
+        return OWN
+    return "classification" if loss.has_proxies else "ranking"

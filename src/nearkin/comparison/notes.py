@@ -25,17 +25,19 @@ def notes_of(
     for method in methods:
         runs = [m.run for m in method.members if m.baseline is None and not m.untrained]
         folds = len({m.fold for m in method.members})
-        trials = max((m.trials for m in method.members), default=0)
-        budgets[method.name] = budget_of(runs, len(method.values), folds, trials=trials) if runs else {}
+        trials, epochs = (max((getattr(m, name) for m in method.members), default=0)
+                          for name in ("trials", "searched_epochs"))  # fmt: skip
+        given = budget_of(runs, len(method.values), folds, trials=trials, searched_epochs=epochs) if runs else {}
+        budgets[method.name] = given
     words_of = unequal(budgets)
-    notes += [note for note in words_of
-              if not (len(settings) > 1 and note.startswith(("unequal network", "unequal size")))]  # fmt: skip
+    beside = ("unequal network", "unequal size") if len(settings) > 1 else ()       # settings, which a note names
+    notes += [note for note in words_of if not note.startswith((*beside, "unequal seeds"))]
     groups: dict[str, list[str]] = {}
     for method in methods:
         groups.setdefault(", ".join(map(str, method.values)) or "none", []).append(method.name)
     if len(groups) > 1:
         words = "; ".join(f"{seeds} ({some(names, 3)})" for seeds, names in groups.items())
-        notes.append(f"seeds differ: {words}; differences are taken on common seeds")
+        notes.append(f"unequal seeds: {words}; differences are taken on common seeds")
     waiting = [m for m in gathered.members if not m.done]
     if waiting or gathered.absent:
         failed = sum(m.error is not None for m in waiting)

@@ -10,12 +10,14 @@ never edited: when a default changes, the new one is added as `now`, and runs wi
 The hyper-parameters of registered classes are born with the defaults of their signature; one that changes is noted in
 `register("my_loss", born={"margin": 0.2})`.
 
-A field also says what it means, in `about`, and where its default comes from, in `source`: `nearkin explain` and
-docs/settings.md (config/page.py) read both. Words change no hash.
+A field also says when something reads it, in `read`, and what null stands for, in `null`: config/reading.py asks them,
+so that one meaning has one name. What it means stands in `about`, where its default comes from in `source`: `nearkin
+explain` and docs/settings.md (config/page.py) read both. Words change no hash.
 """
 
 import inspect
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -25,9 +27,13 @@ from pydantic.fields import FieldInfo
 from nearkin.registry import hyperparameters
 
 SAME = object()
+Rule = Callable[[Any], Any]         # of a `Reading`: a resolved spec, and what is known of its data
 
 
-def born(value: Any, *, now: Any = SAME, about: str = "", source: str = "", **bounds: Any) -> Any:
+def born(
+    value: Any, *, now: Any = SAME, about: str = "", source: str = "", read: Rule | None = None,
+    null: Rule | None = None, **bounds: Any,
+) -> Any:  # fmt: skip
     """A field whose default is `value`, and ever was; or `now`, since it changed.
 
     Parameters:
@@ -35,13 +41,17 @@ def born(value: Any, *, now: Any = SAME, about: str = "", source: str = "", **bo
         now: its default today, where that is another.
         about: what the setting means, in one or two sentences.
         source: where the default comes from: a paper, a measurement.
+        read: does anything read it, with the other settings as they are? None: always.
+        null: the value that null stands for; None: null is a value of its own.
         bounds: as pydantic has them: ge, gt, le, lt.
     """
-    told = {"born": value, "about": about, "source": source}
+    told = {"born": value, "about": about, "source": source, "read": read, "null": null}
     return Field(value if now is SAME else now, description=about or None, json_schema_extra=told, **bounds)
 
 
-def left_open(value: Any = None, *, about: str = "", filled: str = "", source: str = "", **bounds: Any) -> Any:
+def left_open(
+    value: Any = None, *, about: str = "", filled: str = "", source: str = "", read: Rule | None = None, **bounds: Any
+) -> Any:
     """A field that runs/defaults.py fills; `value` is what it filled in plainly when the field was born.
 
     Parameters:
@@ -49,16 +59,23 @@ def left_open(value: Any = None, *, about: str = "", filled: str = "", source: s
         about: what the setting means, in one or two sentences.
         filled: what it becomes when it is left open, in words.
         source: where that comes from: a paper, a measurement.
+        read: does anything read it, with the other settings as they are? None: always.
         bounds: as pydantic has them: ge, gt, le, lt.
     """
-    told = {"born": value, "open": True, "about": about, "filled": filled, "source": source}
+    told = {"born": value, "open": True, "about": about, "filled": filled, "source": source, "read": read}
     return Field(None, description=about or None, json_schema_extra=told, **bounds)
+
+
+def told_of(field: FieldInfo, what: str) -> Any:
+    """What a field says beside its type: read, null, about, ...; None where it says nothing."""
+    told = field.json_schema_extra
+    return told.get(what) if isinstance(told, dict) else None
 
 
 def birth(field: FieldInfo) -> tuple[Any, bool]:
     """The default that a field was born with, and whether None leaves it open."""
     told = field.json_schema_extra
-    if not isinstance(told, dict):
+    if not isinstance(told, dict) or "born" not in told:
         return plain(field.get_default(call_default_factory=False)), False
     return plain(told["born"]), bool(told.get("open"))
 
@@ -89,6 +106,8 @@ def births_of(cls: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """As JSON has it."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
     return json.loads(json.dumps(value, default=str))
 
 

@@ -2,16 +2,19 @@
 
 import hashlib
 import inspect
-import sys
 from collections.abc import Mapping
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from nearkin.config.born import births, births_of, plain
 from nearkin.config.parse import flatten
+from nearkin.config.sources import INSIDE, helpers_of, text_of
+from nearkin.consent import is_path
+from nearkin.registry import hyperparameters
+from nearkin.storage import fingerprint
 
-INSIDE = {"nearkin", "torch", "numpy", *sys.stdlib_module_names}
 ALIKE = {"data.cache": ("auto", "decoded", "none")}     # values that give the same result: each counts as the first
 
 
@@ -56,41 +59,65 @@ def meant(key: str, value: Any) -> Any:
 
 def content_of(weights: str) -> str | None:
     """The hash of a file of weights; None when it is no file (a word such as imagenet)."""
-    file = Path(weights).expanduser()
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+    file = Path(weights).expanduser().absolute()
+    return _digest(file, *fingerprint(file)) if file.is_file() else None
+
+
+@lru_cache(maxsize=64)
+def _digest(file: Path, size: int, modified: int, changed: int) -> str:
+    """Its content is read once, as long as the file stays as it is: two thousand runs of a study may begin with it."""
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def source_of(part: Any) -> str | None:
     """The hash of the source of a class or function from outside nearkin; None for one of ours.
 
-    Counted are the files of the modules that it and its base classes are defined in; of a class in a script or notebook
-    its own source. Modules that these import are not.
+    Counted are the files of the modules that it and its base classes are defined in (of a class in a script or notebook
+    its own source), and the modules that these import, unless they are installed packages (config/sources.py).
     """
-    part = getattr(part, "func", part)                              # a partial
     digest = hashlib.sha256()
-    outside = False
-    for each in inspect.getmro(part) if inspect.isclass(part) else (part,):
-        module = getattr(each, "__module__", "builtins")
-        if module.partition(".")[0] not in INSIDE:
-            outside = True
-            digest.update(_text(each, module).encode())
-    return digest.hexdigest()[:16] if outside else None
+    texts = [text_of(each) for each in outside_of(part)]
+    for text in texts:
+        digest.update(text.encode())
+    for module, text in helpers_of(outside_of(part)).items():
+        digest.update(f"\n{module}\n{text}".encode())
+    return digest.hexdigest()[:16] if texts else None
 
 
-def _text(part: Any, module: str) -> str:
-    """The text that a class or function is defined by."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if module != "__main__" and file and Path(file).is_file():
-        return Path(file).read_text(errors="replace")
-    try:
-        return inspect.getsource(part)
-    except (OSError, TypeError):                                    # notebooks: the class has no file, its methods do
-        return "\n".join(_function(f) for _, f in sorted(vars(part).items()) if isinstance(f, FunctionType))
+def modules_of(part: Any) -> dict[str, str]:
+    """Module -> the hash of its text, of all that count for a class or function from outside nearkin."""
+    own = outside_of(part)
+    texts = {each.__module__: text_of(each) for each in own} | helpers_of(own)
+    return {module: hashlib.sha256(text.encode()).hexdigest()[:16] for module, text in texts.items()}
 
 
-def _function(function: FunctionType) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        code = function.__code__
-        return f"{function.__name__} {code.co_code.hex()} {code.co_consts} {code.co_names}"
+def outside_of(part: Any) -> list[Any]:
+    """Of a class and its base classes, or of a function, those that come from outside nearkin."""
+    part = getattr(part, "func", part)                              # a partial
+    family = inspect.getmro(part) if inspect.isclass(part) else (part,)
+    return [each for each in family if getattr(each, "__module__", "builtins").partition(".")[0] not in INSIDE]
+
+
+def package_of(part: Any) -> str | None:
+    """The package that a part of ours is made by, with its version: `timm 1.0.9`; None where there is none."""
+    package = getattr(getattr(part, "func", part), "package", None)
+    return f"{package} {metadata.version(package)}" if isinstance(package, str) else None
+
+
+def with_plain_numbers(words: Mapping[str, Any], model: type, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same words with 2 for 2.0 where nothing says which of the two is meant: in hyper-parameters of a class by its
+    import path, which are handed over as they were written, and in those that have no type."""
+    typed = set(births(model))
+    for part, cls in parts.items():
+        if not is_path(words[f"{part}.name"]):
+            own = hyperparameters(cls).items()
+            typed |= {f"{part}.{key}" for key, parameter in own if parameter.annotation is not parameter.empty}
+    kept = {key for key in words if key in typed or key.partition(".")[0] not in parts}
+    return {key: value if key in kept else _whole(value) for key, value in words.items()}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

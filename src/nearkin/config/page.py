@@ -41,7 +41,8 @@ page is made from the code by `make settings`; `nearkin explain KEY` shows the s
   the defaults of that class: hyper-parameters that a file gave the old one are dropped.
 - `null` leaves a setting open where its default depends on the network; the column "default" says what it becomes. The
   spec that is stored with a run has nothing open.
-- A run is named by a hash of all settings, the data and the split. The hash does not cover the number of threads, nor
+- A run is named by a hash of all settings that something reads, the data and the split: the momentum of adamw is not
+  part of it, nor is the loss of an untrained network. The hash does not cover the number of threads, nor
   UNHASHED.
 """
 ENVIRONMENT = """\
@@ -54,9 +55,10 @@ of a result depend on it; `environment.json` of a run has it, and `nearkin docto
 of a study have one thread each, whatever the variable says; `--workers N` trains N of them at a time. Decoding images
 takes all cores.
 
-**The cache.** Decoded images and the features before a cut lie in `$NEARKIN_CACHE`, else in `$XDG_CACHE_HOME/nearkin`,
-else in `~/.cache/nearkin`. `NEARKIN_CACHE_LIMIT=50` keeps at most 50 GB, those used last. `nearkin cache list` shows
-them, `nearkin cache clear` deletes them; what is needed is made again.
+**The cache.** Decoded images and the features before a cut lie in `$NEARKIN_CACHE`, else where the system keeps caches:
+on Linux in `$XDG_CACHE_HOME/nearkin`, else `~/.cache/nearkin`; on macOS in `~/Library/Caches/nearkin`.
+`NEARKIN_CACHE_LIMIT=50` keeps at most 50 GB, those used last. `nearkin cache list` shows them, `nearkin cache clear`
+deletes them, but for what a process is making; what is needed is made again.
 
 **Runs** are stored in the folder `runs`; `--runs DIR` names another.
 """

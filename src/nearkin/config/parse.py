@@ -7,6 +7,7 @@ from typing import Any
 from nearkin.config.load_yaml import LARGEST, load_yaml
 from nearkin.errors import NearkinError
 
+PLAIN = (str, int, float, type(None))       # most values; it is seen faster than that a value is no Mapping
 ALIASES = {
     "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
     "backbone": "model.backbone", "weights": "model.weights", "dim": "model.dim", "cut": "model.cut",
@@ -64,7 +65,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested mappings as dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
-        if isinstance(value, Mapping):
+        if not isinstance(value, PLAIN) and isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{key}."))
         else:
             flat[f"{prefix}{key}"] = value
@@ -72,5 +73,15 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings or words as dotted keys, aliases in full: `loss` is `loss.name`."""
-    return {ALIASES.get(key, key): value for key, value in flatten(tree).items()}
+    """Nested mappings or words as dotted keys, aliases in full: `loss` is `loss.name`. A setting that is given two
+    values, under two names, is refused."""
+    words: dict[str, Any] = {}
+    written: dict[str, str] = {}                                    # full key -> as it was written
+    for key, value in tree.items():
+        for word, own in flatten({key: value}).items():
+            full = ALIASES.get(word, word)
+            if full in words and words[full] != own:
+                twice = f"{written[full]}={words[full]} and {word}={own}"
+                raise NearkinError(f"{full!r} is given twice: {twice}; leave one of the two out")
+            words[full], written[full] = own, word
+    return words

@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -59,7 +60,7 @@ class Part(BaseModel):
             if key not in signature:
                 known = [*signature, *(k for k in cls.model_fields if k != "name")]
                 raise NearkinError(f"unknown key {key!r} of {cls.registry.kind} {name!r}: {choices(key, known)}")
-        return {**data, **_check_parameters(f"{cls.registry.kind} {name}", signature, extras)}
+        return {**data, **_check_parameters(f"{cls.registry.kind} {name}", cls.registry[name], extras)}
 
     @classmethod
     def _own_defaults(cls) -> dict[str, Any]:
@@ -116,6 +117,7 @@ class DataSpec(Part):
         "at data.resize. A smaller image stays as it is, unless data.resize enlarges it. null: data.resize, so that "
         "all images have one size. glyphs are drawn, and refuse it.",
         source="The papers cut crops from the file itself; 512 comes near to that and is smaller.",
+        null=lambda run: run.spec.data.resize,
     )
     cache: Literal["auto", "decoded", "none", "packed"] = born(
         "auto",
@@ -131,6 +133,7 @@ class DataSpec(Part):
         "resized to this; data.augment says which part. Smaller than data.size trains faster.",
         filled="the backbone's: convnet 32, efficientnet_lite0 112, the other built-in ones 224; scaled with data.size",
         source="As data.size.",
+        read=lambda run: run.trained and run.spec.model.cut == "none",
     )
     augment: Literal["resized_crop", "resize_crop"] = born(
         "resized_crop",
@@ -140,29 +143,37 @@ class DataSpec(Part):
         "refused.",
         source="resized_crop as Roth et al. 2020, Musgrave et al. 2020 and HIST have it; resize_crop as the text of "
         "Psomas 2020 has it, section 3.5.1.",
+        read=lambda run: run.crops,
     )
     crop_scale: tuple[float, float] | None = born(
         None,
         about="The smallest and the largest area of a random resized crop as a share of the image, as in 0.16-1. "
         "null: what the data set says: 0.08-1; of glyphs no crops at all, which a value here overrides.",
         source="0.08-1 as Roth et al. 2020 and HIST have it; Musgrave et al. 2020 have 0.16-1.",
+        read=lambda run: run.crops,
+        null=lambda run: run.augment and run.augment.crop_scale,
     )
     crop_ratio: tuple[float, float] | None = born(
         None,
         about="The smallest and the largest ratio of width to height of a random resized crop, as in 0.75-1.33. null: "
         "what the data set says: 3/4 to 4/3.",
         source="All sources have it so.",
+        read=lambda run: run.crops,
+        null=lambda run: run.augment and run.augment.crop_ratio,
     )
     flip: bool | None = born(
         None,
         about="Whether half of the training images, drawn anew each time, are mirrored. null: what the data set says: "
         "true; of glyphs false, because a mirrored b is a d.",
         source="All sources mirror.",
+        read=lambda run: run.trained and (run.spec.model.cut == "none" or run.spec.model.views > 1),
+        null=lambda run: run.augment and run.augment.flip,
     )
     on_error: Literal["raise", "skip"] = born(
         "raise",
         about="What happens at an image that cannot be read: `raise` stops before training and names the file, `skip` "
         "leaves the image out and counts it in the result. `nearkin data verify` finds all of them beforehand.",
+        read=lambda run: run.skips,
     )
     exclude: Path | None = born(
         None,
@@ -270,17 +281,22 @@ def check_foreign(registry: Registry, path: str, settings: Mapping[str, Any]) ->
     return cls
 
 
-def _check_parameters(what: str, signature: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, parameter in signature.items():
-        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-        fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
-    model = create_model(what, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **fields)
+def _check_parameters(what: str, part: Any, values: dict[str, Any]) -> dict[str, Any]:
     try:
-        checked = model.model_validate(values)
+        checked = _parameters_of(what, part).model_validate(values)
     except ValidationError as error:
         raise NearkinError(f"{what}: {sentence(error)}") from None
     return {name: getattr(checked, name) for name in values}
+
+
+@lru_cache(maxsize=1024)
+def _parameters_of(what: str, part: Any) -> type[BaseModel]:
+    """The hyper-parameters of a class as a model, made once: a study of thousands of cells asks for each of them."""
+    fields: dict[str, Any] = {}
+    for name, parameter in hyperparameters(part).items():
+        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+        fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+    return create_model(what, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **fields)
 
 
 def sentence(error: ValidationError) -> str:

@@ -1,7 +1,6 @@
 """What tuning may try of a run: the search spaces that its parts declare, or that somebody gives in a file.
 
     search_space(spec)                                      key -> space, as loss, miner, ... declare them
-    parse_space("loss.alpha", {"low": 2, "high": 100})      as written in YAML
     given_spaces(spec, {"loss.alpha": {"low": 2, ...}})     all that a file gives
 """
 
@@ -13,10 +12,9 @@ from nearkin.config.parse import ALIASES
 from nearkin.config.spec import RunSpec
 from nearkin.errors import NearkinError
 from nearkin.registry import hyperparameters
-from nearkin.spaces import Choice, Log, Space, Uniform, Whole, shown
+from nearkin.spaces import Space, parse_space
 
 SEARCHED = ("loss", "miner", "regulariser", "method")               # parts that declare spaces
-FORMS = "{low: 0.1, high: 1, step: 0.1} (step may be left out), {low: 1.0e-6, high: 1, log: true} or [a, b, c]"
 
 
 def search_space(spec: RunSpec) -> dict[str, Space]:
@@ -44,7 +42,7 @@ def declared(cls: Any) -> dict[str, Space]:
     for key, space in search.items():
         if not isinstance(space, Space):
             raise NearkinError(
-                f"{cls.__name__}.search[{key!r}] is {space!r}: a space is needed, as nearkin.spaces.Uniform(0.1, 1)"
+                f"{cls.__name__}.search[{key!r}] is {space!r}: a space is needed, as nearkin.spaces.Space(0.1, 1)"
             )
     return dict(search)
 
@@ -73,48 +71,3 @@ def takes_whole(spec: RunSpec, key: str) -> bool:
 def _whole(annotation: Any) -> bool:
     kinds = {annotation, *get_args(annotation)}
     return int in kinds and float not in kinds
-
-
-def parse_space(key: str, given: Any, *, whole: bool = False) -> Space:
-    """The space that somebody wrote for a key, as in a YAML file; a NearkinError that names the forms otherwise.
-
-    Parameters:
-        key: the setting, for messages.
-        given: {low: 0.1, high: 1, step: 0.1}, {low: 1.0e-6, high: 1, log: true} or [a, b, c].
-        whole: whether the setting takes whole numbers only.
-    """
-    try:
-        return _parsed(given, whole)
-    except NearkinError as error:
-        raise NearkinError(f"search space of {key}: {error}; a space is {FORMS}") from None
-
-
-def _parsed(given: Any, whole: bool) -> Space:
-    if isinstance(given, list | tuple):
-        return Choice([_number(value) for value in given], source="given")
-    if not isinstance(given, Mapping):
-        raise NearkinError(f"{given!r} is no space")
-    if unknown := [str(name) for name in given if name not in ("low", "high", "step", "log")]:
-        raise NearkinError(f"{dict(given)} has {unknown[0]!r}, which no space has")
-    log: Any = given.get("log", False)
-    numbers: dict[str, Any] = {name: _number(value) for name, value in given.items() if name != "log"}
-    if type(log) is not bool:
-        raise NearkinError(f"log={log!r}: true or false")
-    for name in ("low", "high", *numbers):
-        if not isinstance(numbers.get(name), int | float) or isinstance(numbers[name], bool):
-            raise NearkinError(f"{dict(given)} has no number {name!r}")
-    if whole:
-        own: dict[str, Any] = {name: int(x) if float(x).is_integer() else x for name, x in numbers.items()}
-        return Whole(**own, log=log, source="given")
-    if log and "step" in numbers:
-        raise NearkinError(f"step={shown(numbers['step'])} beside log: give one of them")
-    real: dict[str, Any] = {name: float(value) for name, value in numbers.items()}
-    return Log(**real, source="given") if log else Uniform(**real, source="given")
-
-
-def _number(value: Any) -> Any:
-    """YAML takes 1e-6 for a word: a number, where it is one."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value

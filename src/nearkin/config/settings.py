@@ -19,7 +19,7 @@ from nearkin.registry import BACKBONES, HEADS
 class Frozen(BaseModel):
     """Settings that do not change once they are made; unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ModelSpec(Frozen):
@@ -61,6 +61,7 @@ class ModelSpec(Frozen):
         "every search.",
         filled="128 from random weights, 512 from given weights",
         source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
+        read=lambda run: run.spec.model.head != "none",
     )
     init: Literal["kaiming", "torch"] = born(
         "kaiming",
@@ -69,6 +70,7 @@ class ModelSpec(Frozen):
         "and matters for losses on raw vectors. Other heads do not read it.",
         source="kaiming as in the codes of ProxyAnchor, HIST and DRML; torch as in those of Roth et al. and Musgrave "
         "et al. 2020.",
+        read=lambda run: run.head_takes("init"),
     )
     parts: int = born(
         4,
@@ -76,6 +78,7 @@ class ModelSpec(Frozen):
         about="Into how many parts a drml head cuts feature and embedding; it must divide the width of both. Other "
         "heads do not read it.",
         source="Zheng et al. 2021.",
+        read=lambda run: run.head_takes("parts"),
     )
     pre_norm: Literal["none", "layer"] = born(
         "none",
@@ -95,12 +98,14 @@ class ModelSpec(Frozen):
         "network, which train.chunk needs.",
         filled="false from random weights, true from given weights",
         source="Frozen statistics as in the code of Roth et al. 2020.",
+        read=lambda run: run.trained and run.spec.model.cut != "all",
     )
     bn_affine: bool = born(
         True,
         about="Whether scale and shift of every BatchNorm of the backbone train. false freezes them as given, and "
         "needs model.freeze_bn=true.",
         source="They train in the codes of Roth et al. 2020 and, after the warm-up, of ProxyAnchor.",
+        read=lambda run: run.trained and run.spec.model.cut != "all",
     )
     cut: str = born(
         "none",
@@ -116,6 +121,7 @@ class ModelSpec(Frozen):
         "augmented anew at every step: 1 is the plain image, 2 adds its mirror image, more add random crops (where "
         "the data must not be mirrored, crops take that place too). Every time an image is used, one of its versions "
         "is drawn. Time and disk grow with it; without a cut it is not read.",
+        read=lambda run: run.trained and run.spec.model.cut != "none",
     )
 
     @model_validator(mode="after")
@@ -135,12 +141,14 @@ class MemorySpec(Frozen):
         about="How many embeddings of the last batches are kept, as further references that the batch is compared "
         "with; 0: no memory. A loss that cannot use one refuses it and names those that can.",
         source="The method is that of Wang et al. 2020.",
+        read=lambda run: run.trained,
     )
     warmup: int = born(
         1,
         ge=0,
         about="For how many epochs the memory is filled but not used yet, because embeddings change fast at first.",
         source="Wang et al. 2020 wait 1,000 steps, about an epoch of SOP.",
+        read=lambda run: run.spec.memory.size > 0,
     )
 
 
@@ -153,9 +161,21 @@ class GroupSpec(Frozen):
         ge=0,
         about="The learning rate of this group. null: that of the loss where it brings one (proxies learn at 50 or 100 "
         "times train.lr, as docs/definitions.md says), else train.lr.",
+        null=lambda run: run.spec.train.lr if run.group in ("backbone", "head") else None,
     )
-    weight_decay: float | None = born(None, ge=0, about="The weight decay of this group. null: train.weight_decay.")
-    eps: float | None = born(None, gt=0, about="The ε of this group. null: train.eps.")
+    weight_decay: float | None = born(
+        None,
+        ge=0,
+        about="The weight decay of this group. null: train.weight_decay.",
+        null=lambda run: run.spec.train.weight_decay,
+    )
+    eps: float | None = born(
+        None,
+        gt=0,
+        about="The ε of this group. null: train.eps.",
+        read=lambda run: run.spec.train.optimiser != "sgd",
+        null=lambda run: run.spec.train.eps,
+    )
 
 
 class TrainSpec(Frozen):
@@ -165,6 +185,7 @@ class TrainSpec(Frozen):
         "adamw",
         about="The rule by which gradients change the weights: one of PyTorch's optimisers.",
         source="ProxyAnchor's code.",
+        read=lambda run: run.trained,
     )
     lr: float | None = left_open(
         gt=0,
@@ -172,12 +193,14 @@ class TrainSpec(Frozen):
         "parameters of their own; train.groups sets it for one group.",
         filled="1e-3 from random weights, 3e-4 from given weights, 1e-3 where the head alone trains (cut=all)",
         source="Measured on glyphs (batches of 32 x 4) and on CUB at 128 px.",
+        read=lambda run: run.trained,
     )
     weight_decay: float = born(
         1e-4,
         ge=0,
         about="How strongly the optimiser draws all weights towards 0.",
         source="The codes of ProxyAnchor and of Psomas 2020.",
+        read=lambda run: run.trained,
     )
     momentum: float = born(
         0.9,
@@ -185,12 +208,14 @@ class TrainSpec(Frozen):
         lt=1,
         about="The momentum of sgd and rmsprop; adam and adamw do not read it.",
         source="Musgrave et al. 2020, a metric learning reality check.",
+        read=lambda run: run.trained and run.spec.train.optimiser in ("sgd", "rmsprop"),
     )
     eps: float = born(
         1e-8,
         gt=0,
         about="The ε that keeps the divisions of adam, adamw and rmsprop finite; sgd does not read it.",
         source="PyTorch's.",
+        read=lambda run: run.trained and run.spec.train.optimiser != "sgd",
     )
     epochs: int | None = left_open(
         ge=0,
@@ -206,6 +231,7 @@ class TrainSpec(Frozen):
         about="How many steps make an epoch; null: one pass of the sampler. All of training is then epochs x "
         "batches_per_epoch steps, however many images there are. Validation, schedule, warm-up and patience count in "
         "these epochs.",
+        read=lambda run: run.trained,
     )
     batch: int | None = left_open(
         ge=2,
@@ -213,6 +239,7 @@ class TrainSpec(Frozen):
         "Another batch gives another result. Where it does not fit into memory, set train.chunk, not this.",
         filled="128 from random weights, 96 from given weights; fewer where the training images cannot fill it",
         source="Measured on glyphs (32 x 4) and on CUB at 128 px.",
+        read=lambda run: run.trained,
     )
     chunk: int | None = born(
         None,
@@ -221,17 +248,20 @@ class TrainSpec(Frozen):
         "at the price of a second forward pass, and the gradient stays that of the whole batch. It needs "
         "model.freeze_bn=true (or a network without BatchNorm), and no mixup.",
         source="Two passes as in Gao et al. 2021, gradient caching.",
+        read=lambda run: run.trained,
     )
     schedule: Literal["constant", "step", "cosine"] = born(
         "constant",
         about="How the learning rate changes: not at all; times train.gamma after every train.step epochs; or along "
         "half a cosine from train.lr down to 0 over all epochs.",
+        read=lambda run: run.trained,
     )
     step: int = born(
         10,
         ge=1,
         about="Of schedule=step: the epochs between two drops of the learning rate.",
         source="ProxyAnchor's code.",
+        read=lambda run: run.trained and run.spec.train.schedule == "step",
     )
     gamma: float = born(
         0.5,
@@ -239,41 +269,48 @@ class TrainSpec(Frozen):
         le=1,
         about="Of schedule=step: the factor of every drop.",
         source="ProxyAnchor's code.",
+        read=lambda run: run.trained and run.spec.train.schedule == "step",
     )
     warmup: int = born(
         0,
         ge=0,
         about="For how many of the epochs, at the beginning, only new parameters train: head, proxies, and a backbone "
         "from random weights. A backbone with given weights waits.",
+        read=lambda run: run.warms_up,
     )
     warmup_counts: bool = born(
         True,
         about="Do the warm-up epochs count among train.epochs? With false they come before the first epoch: the "
         "schedule stands still, and nothing is validated until they are over.",
         source="They count in ProxyAnchor's code; in HIST's (Lim et al. 2022) they come before.",
+        read=lambda run: run.trained and run.spec.train.warmup > 0,
     )
     clip: float | None = born(
         None,
         gt=0,
         about="The bound on gradients, against steps that are far too large; null: no bound. train.clip_by says what "
         "it bounds.",
+        read=lambda run: run.trained,
     )
     clip_by: Literal["value", "norm"] = born(
         "value",
         about="What train.clip bounds: every entry of the gradient (value), or the length of the whole gradient, all "
         "parameters together (norm).",
         source="ProxyAnchor's code clips by value, at 10.",
+        read=lambda run: run.trained and run.spec.train.clip is not None,
     )
     groups: dict[str, GroupSpec] = born(
         {},
         about="Settings of single parameter groups, as in train.groups.head.lr=1e-3: backbone, head, loss (proxies, "
         "β); distributions and hgnn of loss=hist; decoder of method=drml.",
+        read=lambda run: run.trained,
     )
     eval_every: int = born(
         1,
         ge=1,
         about="Every how many epochs the network is measured on the validation images; the last epoch always is. Only "
         "measured epochs can be chosen. Raise it when validation takes longer than an epoch.",
+        read=lambda run: run.selects,
     )
     patience: int | None = born(
         None,
@@ -282,6 +319,7 @@ class TrainSpec(Frozen):
         "does. The best epoch is chosen either way, so patience only saves time. At least train.eval_every; a "
         "protocol without validation images does not read it. A rule that stops when more than p epochs have passed, "
         "as that of Musgrave et al. 2020, is p + 1 here.",
+        read=lambda run: run.selects,
     )
     select: str = born(
         "map_at_r",
@@ -290,6 +328,7 @@ class TrainSpec(Frozen):
         "epoch is taken.",
         source="MAP@R is Musgrave et al.'s, 2020: it reads a query's whole neighbourhood, not the first neighbour "
         "alone.",
+        read=lambda run: run.selects,
     )
     seed: int = born(
         0,
@@ -311,6 +350,7 @@ class TrainSpec(Frozen):
         "scaled up and the gradients down again, and a step whose gradients overflow is left out, which the log tells. "
         "Losses, weights and evaluation stay float32. Some CPUs kill the process at the first product in half "
         "precision; `nearkin doctor` tries that.",
+        read=lambda run: run.trained,
     )
     loaders: int | None = born(
         None,
@@ -324,7 +364,8 @@ class TrainSpec(Frozen):
         False,
         about="Keep the embeddings of the test images after every epoch, without their labels, so that the test can "
         "draw a curve over epochs (curve.json). The choice of the epoch never sees it. It is not part of a run's "
-        "name, and a run that is stored already gets no curve afterwards.",
+        "name, and a run that is stored already gets no curve afterwards; one that was begun without it does not go on "
+        "with it, nor the other way round, because the curve would lack epochs.",
     )
 
     @field_validator("device")

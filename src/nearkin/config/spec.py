@@ -32,9 +32,10 @@ from nearkin.config.parts import (
     SamplerSpec,
     sentence,
 )  # fmt: skip
+from nearkin.config.reading import Reading, unread
 from nearkin.config.recipes import Recipe
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
-from nearkin.consent import consent, import_paths, note_stored
+from nearkin.consent import consent, import_paths, is_path, note_stored
 from nearkin.errors import NearkinError, choices
 
 NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
@@ -62,6 +63,7 @@ class RunSpec(Frozen):
         about="Which training images stand together in a batch.",
         filled="random for losses with class vectors (proxies), balanced for all others",
         source="Random batches for proxies as in the codes of ProxyAnchor, HIST and Psomas 2020.",
+        read=lambda run: run.trained,
     )
     model: ModelSpec = Field(
         default_factory=lambda: ModelSpec(),
@@ -71,19 +73,23 @@ class RunSpec(Frozen):
         default_factory=lambda: LossSpec(),
         description="What training minimises: it is small when images of one class lie near each other and others "
         "apart.",
+        json_schema_extra={"read": lambda run: run.trained},  # type: ignore[dict-item]
     )
     miner: MinerSpec | None = born(
         None,
         about="Which pairs or triplets of a batch the loss sees; without one, most losses see all of them. It must "
         "give what the loss takes: `nearkin list miners` and `nearkin list losses` say what that is.",
+        read=lambda run: run.trained,
     )
     regulariser: RegulariserSpec | None = born(
         None,
         about="What is added to the loss, or done to its triplets, against overfitting.",
+        read=lambda run: run.trained,
     )
     method: MethodSpec | None = born(
         None,
         about="What is built around the loss: a whole method that trains more than one embedding with it.",
+        read=lambda run: run.trained,
     )
     memory: MemorySpec = Field(
         default_factory=lambda: MemorySpec(),
@@ -117,39 +123,62 @@ class RunSpec(Frozen):
         """Part -> the class that its name stands for."""
         return {p: s.cls for p in PARTS if (s := getattr(self, p)) is not None}
 
-    def changes(self) -> dict[str, Any]:
-        """What differs from the defaults that the fields were born with, as dotted words."""
-        return identity.changes(flatten(self.whole()), RunSpec, self.classes(), UNHASHED)
+    def unread(self) -> set[str]:
+        """The keys of settings that nothing reads, as far as the spec alone tells."""
+        idle = unread(Reading(self))                                # parts, settings, and train.groups
+        return {key for key in flatten(self.whole())
+                if key in idle or key.partition(".")[0] in idle or ".".join(key.split(".")[:2]) in idle}  # fmt: skip
 
-    def hash(self, data_hash: str, split_hash: str, **versions: int) -> str:
+    def changes(self) -> dict[str, Any]:
+        """What differs from the defaults that the fields were born with, as dotted words; not what nothing reads."""
+        classes = self.classes()
+        words = identity.with_plain_numbers(flatten(self.whole()), RunSpec, classes)
+        return identity.changes(words, RunSpec, classes, UNHASHED | self.unread())
+
+    def hash(self, data_hash: str, split_hash: str, *, former: bool = False, **versions: int) -> str:
         """The name of a run: what it is, on which data, with which meaning of each part.
 
         Parameters:
             data_hash: of the images, their classes and official division.
             split_hash: of the rows that train, validate and test.
+            former: by the former rule, under which a run may be stored (runs/names.py): what nothing reads counts as
+                well, 2 and 2.0 differ in a class from outside, and the versions of other packages do not count.
             versions: of what has no name in the spec: loop=2, transforms=1.
         """
-        parts = self.classes() | {"backbone": registries.BACKBONES[self.model.backbone]}
-        if self.model.head is not None:
-            parts["head"] = registries.HEADS[self.model.head]
-        if (select := self.train.select.partition("@")[0]) in registries.METRICS:
-            parts["select"] = registries.METRICS[select]
+        parts = self.parts(former=former)
         meaning: dict[str, Any] = {p: v for p, c in parts.items() if (v := getattr(c, "version", 1)) != 1}
         meaning |= {what: version for what, version in versions.items() if version != 1}
         meaning |= {f"{p} source": s for p, c in parts.items() if (s := identity.source_of(c)) is not None}
-        changes = self.changes()
+        if former:
+            changes = identity.changes(flatten(self.whole()), RunSpec, self.classes(), UNHASHED)
+        else:
+            changes = self.changes()
+            meaning |= {f"{p} package": s for p, c in parts.items() if (s := identity.package_of(c)) is not None}
         if self.model.weights is not None and (content := identity.content_of(self.model.weights)) is not None:
             changes["model.weights"] = content                      # what the file holds, not its name
         content = json.dumps([changes, meaning, data_hash, split_hash], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
+    def parts(self, *, former: bool = False) -> dict[str, Any]:
+        """Part -> class or function, of all that the spec names and something reads: data, ..., backbone, head and the
+        metric that selects. By the former rule also what nothing reads, but no metric at an import path."""
+        idle = set() if former else self.unread()
+        parts = {part: cls for part, cls in self.classes().items() if f"{part}.name" not in idle}
+        parts["backbone"] = registries.BACKBONES[self.model.backbone]
+        if self.model.head is not None:
+            parts["head"] = registries.HEADS[self.model.head]
+        select = self.train.select.partition("@")[0]
+        if "train.select" not in idle and (select in registries.METRICS or (is_path(select) and not former)):
+            parts["select"] = registries.METRICS[select]
+        return parts
+
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
-        """What a stored tree says otherwise, in words; not where it runs, nor the name of a file of weights, which
-        counts by its content."""
+        """What a stored tree says otherwise, in words; not where it runs, nor what nothing reads, nor the name of a
+        file of weights, which counts by its content."""
         born = {key: value for key, (value, _) in births(RunSpec).items()}
         for part, cls in self.classes().items():
             born |= {f"{part}.{key}": value for key, value in births_of(cls).items()}
-        left_out = UNHASHED | {"model.weights"}
+        left_out = UNHASHED | {"model.weights"} | self.unread()
         trees = [{k: v for k, v in flatten(tree).items() if k not in left_out} for tree in (stored, self.whole())]
         return identity.differences(trees[0], trees[1], born)
 

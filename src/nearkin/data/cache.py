@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 import simplejpeg
 
+from nearkin.cache import cache_dir
 from nearkin.data.forms import Decoded, Files, Images, Packed, Sums, fitted
 from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, image_shape, read_image
@@ -29,7 +30,7 @@ from nearkin.data.room import FORMS, PACKED_SHARE, Form, chosen, needed_for
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError, choices
 from nearkin.progress import note
-from nearkin.storage import UNREADABLE, arrays_of, cache_dir, locked
+from nearkin.storage import UNREADABLE, arrays_of, locked
 
 FORMAT = 2                      # raise it when the same image begins to give other pixels; 2: numbers of 32 bits
 QUALITY, SUBSAMPLING = 90, "420"                            # of packed JPEGs

@@ -11,12 +11,13 @@ import numpy as np
 import PIL
 from PIL import Image, features
 
+from nearkin.cache import cache_dir
 from nearkin.data.alphabet import CHARACTERS, FACES, Face, fitting, font_file, ink
 from nearkin.data.table import Augment, Table
 from nearkin.errors import NearkinError, choices
 from nearkin.progress import track
 from nearkin.registry import DATASETS
-from nearkin.storage import UNREADABLE, arrays_of, atomic, cache_dir
+from nearkin.storage import UNREADABLE, arrays_of, atomic
 
 INK = {"default": (0, 110), "hard": (0, 255)}
 GROUND = {"default": (150, 255), "hard": (0, 255)}

@@ -2,32 +2,38 @@
 
 import json
 import os
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
+from nearkin.cache import cache_dir
 from nearkin.data.table import Table
 from nearkin.progress import parallel
-from nearkin.storage import atomic, cache_dir, with_sum, without_sum
+from nearkin.storage import atomic, fingerprint, with_sum, without_sum
 
 SAVED = 100_000                     # new files after which their hashes are saved; then twice as many, and so on
 Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
 
 
-def data_hash(table: Table) -> str:
+def data_hash(table: Table, contents: Sequence[str] | None = None) -> str:
     """The hash of a table: 16 hex digits.
 
     It covers each image's path below the root, class name, split and content, in order; not where the root lies. The
     hash of a file's content is remembered in the cache with the file's size and times, so that the second call reads no
     image. A file that cannot be read does not raise.
+
+    Parameters:
+        table: the table.
+        contents: `content_hashes(table)`, where they are known already.
     """
     total = blake2b(digest_size=8)
     if table.images is not None:
         total.update(repr((table.images.shape, str(table.images.dtype))).encode())
         total.update(np.ascontiguousarray(table.images).data)
         contents = [""] * len(table)
-    else:
+    elif contents is None:
         contents = content_hashes(table)
     splits = table.split.tolist() if table.split is not None else [""] * len(table)
     for i, (label, split, content) in enumerate(zip(table.labels.tolist(), splits, contents, strict=True)):
@@ -80,10 +86,9 @@ def _is_known(entry: object) -> bool:
 
 def _fingerprint(path: str) -> list[int] | None:
     try:
-        stat = os.stat(path)
+        return list(fingerprint(path))
     except OSError:
         return None
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _content(path: str) -> str:

@@ -15,6 +15,7 @@ import shutil
 import zlib
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class Journal:
         numbers: height, width, bytes and CRC-32 of each image, one after another; zeros of an unreadable one
         reasons: number of an unreadable image -> why
         total: bytes of `pixels.bin`
+        durable: how many of the images the journal on the disk lists
     """
 
     def __init__(self, part: Path):
@@ -53,6 +55,7 @@ class Journal:
         self._since = 0                                             # their bytes
         part.mkdir(parents=True, exist_ok=True)
         good = self._read()
+        self.durable = len(self)
         for name, size in (("pixels.bin", self.total), ("journal", good)):
             (part / name).touch()
             os.truncate(part / name, size)
@@ -79,11 +82,13 @@ class Journal:
         self._journal.write("".join(lines).encode())
         self._journal.flush()
         os.fsync(self._journal.fileno())
+        self.durable += len(lines)
 
     def close(self) -> None:
-        """Close the files."""
-        self._pixels.close()
-        self._journal.close()
+        """Close the files. What the disk has no room for is lost without a word: the journal does not list it."""
+        for file in (self._pixels, self._journal):
+            with suppress(OSError):
+                file.close()
 
     def _note(self, entry: list) -> None:
         self._lines.append(json.dumps([len(self), *entry]) + "\n")
@@ -125,8 +130,7 @@ def build(
 ) -> None:  # fmt: skip
     """Make a folder of the cache: `make(path)` of every image in `pixels.bin`, and `index.npz`.
 
-    The caller holds the lock of the folder. Whatever stops it, the same call goes on from there; only of a full disk
-    nothing is kept.
+    The caller holds the lock of the folder. Whatever stops it, a full disk too, the same call goes on from there.
 
     Parameters:
         folder: it appears whole, in one step.
@@ -139,19 +143,15 @@ def build(
     part = folder.with_name(f"{folder.name}.part")
     with explained(folder, needs):
         sweep(folder.parent, folder.name)
+        journal = Journal(part)
         try:
-            journal = Journal(part)
-            try:
-                _add_all(journal, make, paths, title, on_error)
-            finally:
-                journal.close()
-                if not len(journal):
-                    shutil.rmtree(part, ignore_errors=True)
-            _write_index(journal, [str(path) for path in paths])
-            settle(part, folder)
-        except OSError:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
+            _add_all(journal, make, paths, title, on_error)
+        finally:
+            journal.close()
+            if not journal.durable:
+                shutil.rmtree(part, ignore_errors=True)
+        _write_index(journal, [str(path) for path in paths])
+        settle(part, folder)
         (folder / "journal").unlink(missing_ok=True)
 
 
@@ -175,10 +175,9 @@ def _add_all(journal: Journal, make: Callable, paths: Sequence[Path], title: str
                 raise UnreadableImage(str(paths[row]), made.reason, SKIP)
             else:
                 journal.skip(made.reason)
-    except OSError:
-        raise
     except BaseException:                                           # Ctrl-C too: the next one goes on from here
-        journal.commit()
+        with suppress(OSError):                                     # it may be what failed
+            journal.commit()
         raise
     journal.commit()
 

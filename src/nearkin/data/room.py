@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
+from nearkin.cache import cache_dir, cache_limit, human
 from nearkin.data.forms import fitted_shapes
 from nearkin.data.images import UnreadableImage, image_shape
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.progress import note
-from nearkin.storage import cache_dir, cache_limit, human
 
 PACKED_SHARE = 0.1              # of the decoded bytes; photographs of CUB at 256 px take 0.06
 FREE_SHARE = 0.5                # of the free disk that images may take without being asked for

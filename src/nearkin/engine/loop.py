@@ -36,6 +36,9 @@ from nearkin.samplers import BatchSampler
 
 VERSION = 1                         # raise it when the same settings begin to give other weights
 CHECKPOINT_SECONDS = 30.0           # between checkpoints: what SIGKILL can cost
+# An epoch's end has one too, so that a run of a few seconds is not begun anew after a kill; but not where writing the
+# last one took more than this share of the time since then: at the ends of short epochs that would slow training down.
+CHECKPOINT_SHARE = 0.05
 COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
 
 
@@ -157,6 +160,7 @@ def fit(
     trained = [p for group in optimiser.param_groups for p in group["params"]]
     whole = True                                                    # is the state that of a finished step?
     saved = began_at = time.monotonic()
+    writing = 0.0                                                   # seconds that the last checkpoint took
     before = done.seconds
     if state is not None:
         watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
@@ -169,15 +173,17 @@ def fit(
         seed_default(here.seed(seed_of(spec.seed, done.step, 1) + chunk), device)
 
     def checkpoint() -> None:
-        nonlocal saved
-        done.seconds = before + time.monotonic() - began_at
+        nonlocal saved, writing
+        begun = time.monotonic()
+        done.seconds = before + begun - began_at
         run.save("checkpoint.pt", {
             "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
-            "progress": vars(done), "sampler": sampler_state, "log_size": log.size(),
+            "progress": vars(done), "sampler": sampler_state, "log_size": log.sync(),
             "memory": memory.state_dict() if memory is not None else None, "scaler": scaler.state_dict(),
         })  # fmt: skip
         run.keep_models(done.best_epoch)
         saved = time.monotonic()
+        writing = saved - begun
 
     def checkpoint_if_whole() -> None:
         nonlocal whole
@@ -309,7 +315,8 @@ def fit(
                 if until is not None and until <= epoch + 1 < epochs:
                     checkpoint()
                     return None
-                if time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                since = time.monotonic() - saved
+                if since >= CHECKPOINT_SECONDS or writing < CHECKPOINT_SHARE * since:
                     checkpoint()
                 stops.settle()
         except (KeyboardInterrupt, SystemExit):

@@ -12,7 +12,7 @@ from nearkin.losses.npair import draw_couples, npair
 from nearkin.numerics import log1p_exp, masked_lse, matmul, mean_norm
 from nearkin.pairs import Couples, Pairs
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log, Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("angular")
@@ -44,7 +44,7 @@ class Angular(Loss):
 
     paper = "Wang et al. 2017"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
-    search: ClassVar = {"alpha": Uniform(30, 60), "lam": Log(0.2, 20), "nu": Log(1e-4, 0.1)}
+    search: ClassVar = {"alpha": Space(30, 60), "lam": Space(0.2, 20, log=True), "nu": Space(1e-4, 0.1, log=True)}
 
     def __init__(self, *, alpha: float = 45.0, lam: float = 2.0, npair: float = 1.0, nu: float = 0.005):
         super().__init__()

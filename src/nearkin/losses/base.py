@@ -14,10 +14,10 @@ from nearkin.errors import NearkinError, some
 from nearkin.miners.foreign import from_indices, is_indices
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import MUSGRAVE, Log, Space
+from nearkin.spaces import MUSGRAVE, Space
 
 Groups = list[dict[str, Any]]
-OWN_RATE = Log(1e-6, 1, source=MUSGRAVE)        # learning rate of parameters that a loss has itself
+OWN_RATE = Space(1e-6, 1, log=True, source=MUSGRAVE)        # learning rate of parameters that a loss has itself
 INDICES: dict[type, str] = {
     Triplets: "triplets (a, p, n), 3 index tensors", PairMasks: "pairs (a1, p, a2, n), 4 index tensors",
 }  # fmt: skip
@@ -74,6 +74,7 @@ class Loss(nn.Module):
     needs_square: bool = False              # it compares references with each other, so a memory cannot be used
     search: ClassVar[Mapping[str, Space]] = {}
     lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters, divided by the base rate
+    has_proxies: ClassVar[bool] = False     # it compares samples with class vectors of its own, not with each other
     norm: ClassVar[str] = "none"            # how its source normalises the embedding: none or layer
     active: Tensor | None = None            # share of active terms in the last call, for the log
     seen_labels: bool = False               # has it checked labels before? (see check_labels)
@@ -234,6 +235,7 @@ class ProxyLoss(Loss):
         per_class: the number of proxies per class.
     """
 
+    has_proxies: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Space]] = {"train.groups.loss.lr": OWN_RATE}
 
     def __init__(self, num_classes: int, dim: int, per_class: int = 1):

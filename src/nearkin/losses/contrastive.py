@@ -10,7 +10,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import sqrt0
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("contrastive", version=2)
@@ -49,9 +49,9 @@ class Contrastive(PairLoss):
     paper = "Hadsell et al. 2006"
     accepts: ClassVar[tuple[type, ...]] = (PairMasks, Triplets)
     search: ClassVar = {
-        "pos_margin": Uniform(-0.3, 0.6, when={"form": ("distance", "cosine")}),
-        "neg_margin": Uniform(0.2, 1.5, when={"form": ("distance", "cosine")}),
-        "threshold": Uniform(0, 0.9, when={"form": ("similarity",)}),
+        "pos_margin": Space(-0.3, 0.6, when={"form": ("distance", "cosine")}),
+        "neg_margin": Space(0.2, 1.5, when={"form": ("distance", "cosine")}),
+        "threshold": Space(0, 0.9, when={"form": ("similarity",)}),
     }
 
     def __init__(

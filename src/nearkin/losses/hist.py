@@ -12,7 +12,7 @@ from nearkin.losses.base import OWN_RATE, ProxyLoss
 from nearkin.numerics import cross_entropy, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @LOSSES.register("hist")
@@ -57,9 +57,9 @@ class HIST(ProxyLoss):
     paper = "Lim et al. 2022"
     norm: ClassVar[str] = "layer"
     search: ClassVar = {                        # two groups of its own in place of one
-        "tau": Log(4, 64, when={"distribution_loss": (True,)}),
-        "alpha": Log(0.1, 10, when={"graph": ("soft",)}),
-        "lam": Log(0.1, 10),
+        "tau": Space(4, 64, log=True, when={"distribution_loss": (True,)}),
+        "alpha": Space(0.1, 10, log=True, when={"graph": ("soft",)}),
+        "lam": Space(0.1, 10, log=True),
         "train.groups.distributions.lr": OWN_RATE,
         "train.groups.hgnn.lr": OWN_RATE,
     }

@@ -10,7 +10,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import soft_histogram
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Whole
+from nearkin.spaces import Space
 
 
 @LOSSES.register("histogram")
@@ -36,7 +36,7 @@ class Histogram(PairLoss):
     """
 
     paper = "Ustinova, Lempitsky 2016"
-    search: ClassVar = {"nodes": Whole(5, 125, 10)}
+    search: ClassVar = {"nodes": Space(5, 125, 10, whole=True)}
 
     def __init__(self, *, nodes: int = 65):
         super().__init__()
@@ -76,7 +76,7 @@ class FastAP(PairLoss):
     """
 
     paper = "Cakir et al. 2019"
-    search: ClassVar = {"bins": Whole(5, 50)}
+    search: ClassVar = {"bins": Space(5, 50, whole=True)}
 
     def __init__(self, *, bins: int = 10):
         super().__init__()

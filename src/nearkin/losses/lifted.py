@@ -9,7 +9,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import masked_lse, mean_norm
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log, Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("lifted_structure")
@@ -38,7 +38,7 @@ class LiftedStructure(PairLoss):
 
     paper = "Song et al. 2016"
     needs_square = True
-    search: ClassVar = {"margin": Uniform(0.1, 2)}
+    search: ClassVar = {"margin": Space(0.1, 2)}
 
     def __init__(self, *, margin: float = 1.0):
         super().__init__()
@@ -82,7 +82,7 @@ class GeneralizedLifted(PairLoss):
     """
 
     paper = "Hermans et al. 2017"
-    search: ClassVar = {"margin": Uniform(0.1, 2), "nu": Log(1e-4, 0.1)}
+    search: ClassVar = {"margin": Space(0.1, 2), "nu": Space(1e-4, 0.1, log=True)}
 
     def __init__(self, *, margin: float = 1.0, nu: float = 0.005, reg_power: int = 1):
         super().__init__()
@@ -125,7 +125,7 @@ class LiftedSimilarity(PairLoss):
     """
 
     paper = "Psomas 2020, eq. 2.21"
-    search: ClassVar = {"margin": Uniform(0.05, 1)}
+    search: ClassVar = {"margin": Space(0.05, 1)}
 
     def __init__(self, *, margin: float = 0.5):
         super().__init__()
@@ -166,7 +166,7 @@ class LiftedWeighted(PairLoss):
     """
 
     paper = "Psomas 2020, code"
-    search: ClassVar = {"alpha": Log(5, 100), "beta": Log(0.5, 20)}
+    search: ClassVar = {"alpha": Space(5, 100, log=True), "beta": Space(0.5, 20, log=True)}
 
     def __init__(self, *, alpha: float = 40.0, beta: float = 2.0):
         super().__init__()

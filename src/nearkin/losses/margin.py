@@ -11,7 +11,7 @@ from nearkin.errors import NearkinError
 from nearkin.losses.base import OWN_RATE, TripletLoss, check_labels
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("margin")
@@ -47,8 +47,8 @@ class Margin(TripletLoss):
     paper = "Wu et al. 2017"
     lr_factor = 50.0
     search: ClassVar = {
-        "margin": Uniform(0.02, 0.5),
-        "beta": Uniform(0.6, 1.4),
+        "margin": Space(0.02, 0.5),
+        "beta": Space(0.6, 1.4),
         "train.groups.loss.lr": replace(OWN_RATE, when={"learn_beta": (True,)}),
     }
 

@@ -9,7 +9,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import TABLE_15, Uniform
+from nearkin.spaces import TABLE_15, Space
 
 
 @LOSSES.register("multi_similarity")
@@ -41,9 +41,9 @@ class MultiSimilarity(PairLoss):
 
     paper = "Wang et al. 2019"
     search: ClassVar = {
-        "alpha": Uniform(2, 100, 2, source=TABLE_15),
-        "beta": Uniform(2, 100, 2, source=TABLE_15),
-        "base": Uniform(0, 1, 0.1, source=TABLE_15),
+        "alpha": Space(2, 100, 2, source=TABLE_15),
+        "beta": Space(2, 100, 2, source=TABLE_15),
+        "base": Space(0, 1, 0.1, source=TABLE_15),
     }
 
     def __init__(

@@ -12,7 +12,7 @@ from nearkin.losses.base import Loss
 from nearkin.numerics import drawn, log1p_exp, masked_lse, matmul, mean_norm
 from nearkin.pairs import Couples, Pairs, draw_one
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @LOSSES.register("npair", version=2)            # 2: with unit=True, ν weighs unit norms: it pulls at nothing
@@ -44,7 +44,7 @@ class NPair(Loss):
 
     paper = "Sohn 2016"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
-    search: ClassVar = {"nu": Log(1e-4, 0.1, when={"unit": (False,)})}      # unit vectors have one norm
+    search: ClassVar = {"nu": Space(1e-4, 0.1, log=True, when={"unit": (False,)})}      # unit vectors have one norm
 
     def __init__(self, *, pairing: Literal["anchor", "class"] = "anchor", unit: bool = False, nu: float = 0.005):
         super().__init__()

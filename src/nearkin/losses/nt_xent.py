@@ -9,7 +9,7 @@ from nearkin.losses.base import PairLoss
 from nearkin.numerics import log1p_exp, masked_lse
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @LOSSES.register("nt_xent")
@@ -34,7 +34,7 @@ class NTXent(PairLoss):
     """
 
     paper = "Chen et al. 2020"
-    search: ClassVar = {"temperature": Log(1e-3, 0.5)}
+    search: ClassVar = {"temperature": Space(1e-3, 0.5, log=True)}
 
     def __init__(self, *, temperature: float = 0.07):
         super().__init__()

@@ -9,7 +9,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, masked_lse, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import TABLE_15, Uniform
+from nearkin.spaces import TABLE_15, Space
 
 
 @LOSSES.register("proxy_anchor")
@@ -40,8 +40,8 @@ class ProxyAnchor(ProxyLoss):
     lr_factor = 100.0
     search: ClassVar = {
         **ProxyLoss.search,
-        "alpha": Uniform(2, 100, 2, source=TABLE_15),
-        "delta": Uniform(0, 1, 0.1, source=TABLE_15),
+        "alpha": Space(2, 100, 2, source=TABLE_15),
+        "delta": Space(0, 1, 0.1, source=TABLE_15),
     }
 
     def __init__(self, num_classes: int, dim: int, *, alpha: float = 32.0, delta: float = 0.1):

@@ -9,7 +9,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 class _ProxyNCA(ProxyLoss):
@@ -46,7 +46,7 @@ class ProxyNCA(_ProxyNCA):
     """
 
     paper = "Movshovitz-Attias et al. 2017"
-    search: ClassVar = {**ProxyLoss.search, "scale": Log(1, 10)}
+    search: ClassVar = {**ProxyLoss.search, "scale": Space(1, 10, log=True)}
 
     def __init__(self, num_classes: int, dim: int, *, scale: float = 3.0):
         super().__init__(num_classes, dim)
@@ -86,7 +86,7 @@ class ProxyNCApp(_ProxyNCA):
     """
 
     paper = "Teh et al. 2020"
-    search: ClassVar = {**ProxyLoss.search, "temperature": Log(0.02, 1)}
+    search: ClassVar = {**ProxyLoss.search, "temperature": Space(0.02, 1, log=True)}
 
     def __init__(self, num_classes: int, dim: int, *, temperature: float = 1 / 9):
         super().__init__(num_classes, dim)

@@ -12,7 +12,7 @@ from nearkin.losses.proxy_anchor import ProxyAnchor
 from nearkin.numerics import matmul, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("proxy_repel")
@@ -48,8 +48,8 @@ class ProxyRepel(ProxyAnchor):
     paper = "Psomas 2020, eqs. 6.1 and 6.2"
     search: ClassVar = {                # as wide as ProxyAnchor's, but not in the table
         **ProxyLoss.search,
-        "alpha": Uniform(2, 100, 2),
-        "delta": Uniform(0, 1, 0.1),
+        "alpha": Space(2, 100, 2),
+        "delta": Space(0, 1, 0.1),
     }
 
     def __init__(

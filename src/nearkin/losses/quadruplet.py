@@ -12,7 +12,7 @@ from nearkin.miners.distance_weighted import DistanceWeighted
 from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Quadruplets, Triplets, draw_one
 from nearkin.registry import LOSSES
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("quadruplet")
@@ -43,7 +43,7 @@ class Quadruplet(Loss):
     paper = "Chen et al. 2017"
     accepts: ClassVar[tuple[type, ...]] = (Triplets, Quadruplets)
     needs_square = True
-    search: ClassVar = {"margin": Uniform(0.1, 2), "margin2": Uniform(0.05, 1)}
+    search: ClassVar = {"margin": Space(0.1, 2), "margin2": Space(0.05, 1)}
 
     def __init__(self, *, margin: float = 1.0, margin2: float = 0.5):
         super().__init__()

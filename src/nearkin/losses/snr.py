@@ -13,7 +13,7 @@ from nearkin.losses.triplet import all_triplets, listed_triplets
 from nearkin.numerics import matmul, replace_small, rounding
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log, Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("snr_triplet")
@@ -41,7 +41,7 @@ class SNRTriplet(TripletLoss):
     """
 
     paper = "Yuan et al. 2019"
-    search: ClassVar = {"margin": Uniform(0.02, 1), "reg_weight": Log(1e-4, 0.1)}
+    search: ClassVar = {"margin": Space(0.02, 1), "reg_weight": Space(1e-4, 0.1, log=True)}
 
     def __init__(self, *, margin: float = 0.2, reg_weight: float = 0.005):
         super().__init__()
@@ -86,7 +86,7 @@ class SNRContrastive(PairLoss):
 
     paper = "Yuan et al. 2019"
     accepts: ClassVar[tuple[type, ...]] = (PairMasks,)
-    search: ClassVar = {"pos_margin": Uniform(0, 0.6), "neg_margin": Uniform(0.3, 1.5), "reg_weight": Uniform(0, 0.2)}
+    search: ClassVar = {"pos_margin": Space(0, 0.6), "neg_margin": Space(0.3, 1.5), "reg_weight": Space(0, 0.2)}
 
     def __init__(self, *, pos_margin: float = 0.0, neg_margin: float = 1.0, reg_weight: float = 0.0):
         super().__init__()

@@ -12,7 +12,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import log1p_exp, matmul, others_and_own, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import TABLE_15, Choice, Uniform
+from nearkin.spaces import TABLE_15, Space
 
 
 @LOSSES.register("soft_triple")
@@ -46,14 +46,14 @@ class SoftTriple(ProxyLoss):
 
     paper = "Qian et al. 2019"
     search: ClassVar = {
-        "scale": Uniform(2, 100, 2, source=TABLE_15),
-        "gamma": Choice(
-            [1 / factor for factor in range(10, 101, 10)],
+        "scale": Space(2, 100, 2, source=TABLE_15),
+        "gamma": Space(
+            options=[1 / factor for factor in range(10, 101, 10)],
             source=f"{TABLE_15}, whose gamma is a factor: 10 to 100 in steps of 10; here, a divisor, 1/10 to 1/100",
         ),
-        "delta": Uniform(0, 1, 0.1, source=TABLE_15),
-        "tau": Uniform(0, 1, 0.1, source=TABLE_15),
-        "train.groups.loss.lr": Uniform(1e-5, 1e-4, 1e-5, source=TABLE_15),
+        "delta": Space(0, 1, 0.1, source=TABLE_15),
+        "tau": Space(0, 1, 0.1, source=TABLE_15),
+        "train.groups.loss.lr": Space(1e-5, 1e-4, 1e-5, source=TABLE_15),
     }
 
     def __init__(

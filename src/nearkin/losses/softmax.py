@@ -12,7 +12,7 @@ from nearkin.losses.base import ProxyLoss
 from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_own
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Log, Uniform
+from nearkin.spaces import Space
 
 
 class _Softmax(ProxyLoss):
@@ -80,7 +80,7 @@ class NormSoftmax(_Softmax):
     """
 
     paper = "Zhai, Wu 2019"
-    search: ClassVar = {**ProxyLoss.search, "temperature": Log(0.01, 0.3)}
+    search: ClassVar = {**ProxyLoss.search, "temperature": Space(0.01, 0.3, log=True)}
 
     def __init__(self, num_classes: int, dim: int, *, temperature: float = 0.05):
         super().__init__(num_classes, dim)
@@ -138,7 +138,7 @@ class CosFace(_MarginSoftmax):
     """
 
     paper = "Wang et al. 2018"
-    search: ClassVar = {**ProxyLoss.search, "margin": Uniform(0.05, 0.8), "scale": Log(8, 256)}
+    search: ClassVar = {**ProxyLoss.search, "margin": Space(0.05, 0.8), "scale": Space(8, 256, log=True)}
 
     def __init__(self, num_classes: int, dim: int, *, margin: float = 0.35, scale: float = 64.0):
         between(0, 2, margin=margin)
@@ -176,7 +176,7 @@ class ArcFace(_MarginSoftmax):
     """
 
     paper = "Deng et al. 2019"
-    search: ClassVar = {**ProxyLoss.search, "margin": Uniform(0.1, 1), "scale": Log(8, 256)}
+    search: ClassVar = {**ProxyLoss.search, "margin": Space(0.1, 1), "scale": Space(8, 256, log=True)}
 
     def __init__(
         self, num_classes: int, dim: int, *, margin: float = 0.5, scale: float = 16.0, monotone: bool = False

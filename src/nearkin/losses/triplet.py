@@ -10,7 +10,7 @@ from nearkin.losses.base import TripletLoss
 from nearkin.numerics import row_blocks
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @LOSSES.register("triplet")
@@ -38,7 +38,7 @@ class Triplet(TripletLoss):
     """
 
     paper = "Schroff et al. 2015"
-    search: ClassVar = {"margin": Uniform(0.02, 0.5)}
+    search: ClassVar = {"margin": Space(0.02, 0.5)}
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from nearkin.models import Model
 from nearkin.models.drml import DRMLHead, PartLinear
 from nearkin.pairs import Embedded
 from nearkin.registry import METHODS
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @METHODS.register("drml")
@@ -46,7 +46,7 @@ class DRML(Method):
 
     paper: ClassVar[str] = "Zheng et al. 2021"
     head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
-    search: ClassVar = {"w_rep": Log(1, 100), "w_rec": Log(0.1, 10)}
+    search: ClassVar = {"w_rep": Space(1, 100, log=True), "w_rec": Space(0.1, 10, log=True)}
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ def triplets_where(pairs: Pairs, condition: Callable[[Tensor], Tensor] | None = 
 
 
 class PartModule(ModuleType):
-    """A submodule whose name is that of a loss or miner, too: called in place of the class, it names the class."""
+    """A submodule whose name is that of a part, too: called in place of the class, it names the class."""
 
     def __call__(self, *args: Any, **settings: Any) -> NoReturn:
         package = self.__name__.rpartition(".")[0]

@@ -10,7 +10,7 @@ from nearkin.miners.base import Miner
 from nearkin.numerics import double, drawn
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @MINERS.register("distance_weighted")
@@ -39,7 +39,7 @@ class DistanceWeighted(Miner):
 
     gives = Triplets
     paper = "Wu et al. 2017"
-    search: ClassVar = {"cutoff": Uniform(0.1, 1)}
+    search: ClassVar = {"cutoff": Space(0.1, 1)}
 
     def __init__(self, *, cutoff: float = 0.5, upper: float | None = None):
         between(0, 2, cutoff=cutoff)

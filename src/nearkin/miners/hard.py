@@ -9,7 +9,7 @@ from nearkin.config.bounds import between
 from nearkin.miners.base import Miner
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @MINERS.register("hard")
@@ -64,7 +64,7 @@ class HardFloor(Miner):
 
     gives = Triplets
     paper = "Zheng et al. 2021"
-    search: ClassVar = {"floor": Uniform(0.1, 1)}
+    search: ClassVar = {"floor": Space(0.1, 1)}
 
     def __init__(self, *, floor: float = 0.5):
         between(0, 2, floor=floor)

@@ -9,7 +9,7 @@ from nearkin.config.bounds import at_least
 from nearkin.miners.base import Miner
 from nearkin.pairs import PairMasks, Pairs
 from nearkin.registry import MINERS
-from nearkin.spaces import TABLE_15, Uniform
+from nearkin.spaces import TABLE_15, Space
 
 
 @MINERS.register("multi_similarity")
@@ -38,7 +38,7 @@ class MultiSimilarity(Miner):
 
     gives = PairMasks
     paper = "Wang et al. 2019"
-    search: ClassVar = {"epsilon": Uniform(0, 1, 0.1, source=TABLE_15)}
+    search: ClassVar = {"epsilon": Space(0, 1, 0.1, source=TABLE_15)}
 
     def __init__(self, *, epsilon: float = 0.1, one_sided: bool = False):
         at_least(-2, epsilon=epsilon)

@@ -10,22 +10,32 @@ image.
 import json
 import math
 import os
+import shutil
+import struct
 from collections.abc import Iterator
 from hashlib import sha256
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
+from zlib import crc32
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from nearkin.cache import cache_dir
 from nearkin.errors import NearkinError
 from nearkin.models.model import Model
 from nearkin.progress import track
-from nearkin.storage import atomic, cache_dir, locked
+from nearkin.storage import atomic, locked
 
 BATCH = 64
+# a mark and the CRC-32 of all that stands before; 13 bytes, an odd number, which no rows of float16 can fill
+SUM, MARK = struct.Struct("<9sI"), b"nearkin 1"
+BLOCK = 1 << 20     # bytes that are read at a time for it
 VERSION = 2     # raise it when the same settings begin to give other features
+_verified: set[tuple[int, int, int, int]] = set()           # device, inode, time and size of files that were compared
 
 
 class Pixels(Protocol):
@@ -51,7 +61,8 @@ class FeatureSource:
 
     The file lies at features/<hash>.npy in the cache. The hash covers all that it depends on (data, frozen weights,
     cut, views, a few pixels as the source gives them), so that runs with the same front share it and no other run finds
-    it. When two processes need it at once, one computes it and the other waits.
+    it. When two processes need it at once, one computes it and the other waits. Its CRC-32 stands at its end and is
+    compared once in a process; a damaged file is computed again.
 
     Fields:
         rows: (R, *F) float16, the mapped file: image after image, view after view
@@ -129,6 +140,8 @@ class FeatureSource:
         if not readable(path):
             with locked(path):                                      # a second worker waits here, then finds the file
                 if not readable(path):
+                    if path.is_dir() and not path.is_symlink():     # no file can take its place
+                        shutil.rmtree(path)
                     self._write(path)
         return np.load(path, mmap_mode="r")
 
@@ -141,11 +154,15 @@ class FeatureSource:
         shape = (total, *first.shape[1:])
         header = {"descr": "<f2", "fortran_order": False, "shape": shape}
         with atomic(path, needs=lambda: 2 * math.prod(shape)) as scratch, open(scratch / path.name, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            file.write(first.tobytes())
+            beginning = BytesIO()
+            np.lib.format.write_array_header_1_0(beginning, header)
             steps = -(-len(self) // BATCH) - 1
-            for batch in track(batches, f"Features up to {self.model.cut}", steps):
-                file.write(batch.tobytes())
+            rest = track(batches, f"Features up to {self.model.cut}", steps)
+            crc = 0
+            for content in chain([beginning.getvalue(), first.tobytes()], (batch.tobytes() for batch in rest)):
+                crc = crc32(content, crc)
+                file.write(content)
+            file.write(SUM.pack(MARK, crc))
             file.flush()
             os.fsync(file.fileno())
 
@@ -202,9 +219,23 @@ class FeatureSource:
 
 
 def readable(path: Path) -> bool:
-    """Whether the file is there and whole."""
+    """Whether the file is there, whole and as it was written. One without a sum is an older nearkin's."""
     try:
-        np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError):     # absent, or not whole
+        rows = np.load(path, mmap_mode="r")
+        stat = path.stat()
+        file = stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+        if stat.st_size > rows.offset + rows.nbytes and file not in _verified:
+            if not _has_its_sum(path, stat.st_size - SUM.size):
+                return False
+            _verified.add(file)
+    except (OSError, ValueError, EOFError, struct.error):           # absent, or not whole
         return False
     return True
+
+
+def _has_its_sum(path: Path, size: int) -> bool:
+    crc = 0
+    with open(path, "rb") as file:
+        while size > 0 and (block := file.read(min(BLOCK, size))):
+            crc, size = crc32(block, crc), size - len(block)
+        return SUM.unpack(file.read()) == (MARK, crc)

@@ -29,6 +29,7 @@ class Timm(Backbone):
     """
 
     stages = ("trunk",)
+    package = "timm"                        # its version says what network it is, and counts in the name of a run
 
     def __init__(self, model: str):
         super().__init__()

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ class Split:
 
     def hash(self) -> str:
         """The name of this division: 12 hex digits."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> str:
         digest = hashlib.sha256()
         gallery = self.test.gallery if self.test.gallery is not None else np.empty(0, np.int64)
         for rows in (self.train, self.val, self.test.query, gallery):

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from nearkin.config.bounds import above, between
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Mixup(Regulariser):
         value = objective(nearkin.pairs.Embedded(h, mix=mix), labels)
     """
 
-    search: ClassVar = {"alpha": Log(0.2, 8)}
+    search: ClassVar = {"alpha": Space(0.2, 8, log=True)}
 
     def __init__(self, *, alpha: float = 2.0, depth: int | None = None):
         above(0, alpha=alpha)

@@ -9,7 +9,7 @@ from nearkin.numerics import mean_norm
 from nearkin.pairs import Pairs
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
-from nearkin.spaces import Log
+from nearkin.spaces import Space
 
 
 @REGULARISERS.register("norm")
@@ -33,7 +33,7 @@ class Norm(Regulariser):
         value = objective(embeddings, labels)
     """
 
-    search: ClassVar = {"nu": Log(1e-4, 0.1)}
+    search: ClassVar = {"nu": Space(1e-4, 0.1, log=True)}
 
     def __init__(self, *, nu: float = 0.005, power: int = 1):
         at_least(0, nu=nu)

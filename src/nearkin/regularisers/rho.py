@@ -11,7 +11,7 @@ from nearkin.numerics import drawn
 from nearkin.pairs import PairMasks, Pairs, Triplets, draw_one
 from nearkin.registry import REGULARISERS
 from nearkin.regularisers.base import Regulariser
-from nearkin.spaces import Uniform
+from nearkin.spaces import Space
 
 
 @REGULARISERS.register("rho")
@@ -38,7 +38,7 @@ class Rho(Regulariser):
     """
 
     needs = Triplets
-    search: ClassVar = {"p_switch": Uniform(0.05, 0.5)}
+    search: ClassVar = {"p_switch": Space(0.05, 0.5)}
 
     def __init__(self, *, p_switch: float = 0.2):
         between(0, 1, p_switch=p_switch)

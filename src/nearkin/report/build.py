@@ -79,9 +79,7 @@ def _single(gathered: Gathered, member: Member, metric: str, with_map: bool, com
 
     metric = canonical_metric(metric)
     if not member.done:
-        from nearkin.runs.listing import state
-
-        raise NearkinError(f"run {member.run.hash} is not tested ({state(member.run)}); nothing to report")
+        raise gathered.nothing_tested()
     scrub = Scrubber.of(gathered)
     check_stored(gathered, metric)
     twins = single.twins_of(member, gathered.store)

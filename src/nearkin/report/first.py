@@ -17,16 +17,10 @@ def first_screen(material: Material) -> tuple[str, list[str], list[Fact]]:
     gathered, boards = material.gathered, material.boards
     trained = {method.name for board in boards for method in board.trained}
     data = " and ".join(board.data for board in boards)
-    title = f"{len(gathered.tested)} runs on {data}"
+    title = f"{len(gathered.tested)} run{'s' * (len(gathered.tested) != 1)} on {data}"
     if gathered.axes:
         title = f"{gathered.name}: {len(trained)} method{'s' * (len(trained) != 1)} on {data}"
-    seeds = Counter(len(method.values) for board in boards for method in board.trained) or Counter([0])
-    often = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    ways = "One way" if len(trained) == 1 else f"{len(trained)} ways"
-    lead = [
-        f"{ways} of learning an image-retrieval embedding, tested on images {_unseen(material)}; {often} "
-        f"seed{'s' * (often != '1')} each, compared by {called(material.metric)}."
-    ]
+    lead = [_lead(material, trained)]
     if gathered.twin:
         lead.append(f"It repeats a published table in its own way: {gathered.twin}.")
     facts = []
@@ -46,6 +40,18 @@ def first_screen(material: Material) -> tuple[str, list[str], list[Fact]]:
         "looks into one run of the first row: its neighbours, its errors, and how to use its model",
     ))  # fmt: skip
     return title, lead, facts
+
+
+def _lead(material: Material, trained: set[str]) -> str:
+    """What was compared, in a sentence."""
+    tested = f"tested on images {_unseen(material)}"
+    if not trained:
+        return f"Untrained networks alone, {tested}, compared by {called(material.metric)}: no trained run is tested."
+    seeds = Counter(len(method.values) for board in material.boards for method in board.trained)
+    often = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    ways = "One way" if len(trained) == 1 else f"{len(trained)} ways"
+    return (f"{ways} of learning an image-retrieval embedding, {tested}; {often} seed{'s' * (often != '1')} each, "
+            f"compared by {called(material.metric)}.")  # fmt: skip
 
 
 def lead_words(material: Material, board: Board) -> Fact:

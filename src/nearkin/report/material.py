@@ -125,7 +125,7 @@ def material(
     metric = canonical_metric(metric)
     tested = gathered.tested
     if not tested:
-        raise NearkinError(f"{gathered.name}: none of its {len(gathered.members)} runs is tested; nothing to report")
+        raise gathered.nothing_tested()
     check_stored(gathered, metric)
     keys = list(by) if by else list(gathered.axes) or ["loss"]
     comparisons = compare(gathered, by=_with_data(tested, keys), metric=metric)

@@ -70,7 +70,7 @@ def neighbour_table(best: Tested, other: Tested | None = None, each: int = EACH,
         place = best.query[queries[i]]
         name = best.labels[place]
         for tested, own, found in answers:
-            value = tested.precision[own[i]]
+            value = np.nan if tested.precision is None else tested.precision[own[i]]
             told = [kind, int(best.rows[place]), str(name), tested.name, None if np.isnan(value) else float(value)]
             for j, near in enumerate(found.place[i]):
                 similarity, right = round(float(found.similarity[i, j]), 4), bool(tested.labels[near] == name)
@@ -81,6 +81,10 @@ def neighbour_table(best: Tested, other: Tested | None = None, each: int = EACH,
 def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
     """Kind -> numbers of queries, by the rule of the page; a query stands in one kind only."""
     value = tested.precision                                        # (Q,)
+    if value is None:
+        name = tested.run.hash
+        raise NearkinError(f"the MAP@R of every query is not stored in run {name}; `nearkin evaluate {name} "
+                           f"--per-query {name}.parquet` computes it")  # fmt: skip
     defined = np.flatnonzero(~np.isnan(value))
     closeness = tested.nearest.similarity[:, :k].mean(1)            # (Q,)
     labels = tested.labels[tested.query]

@@ -91,7 +91,8 @@ def _budgets(board: Board) -> list[Part]:
     for method in board.methods:
         runs = [m.run for m in method.members if m.done and not m.untrained]
         folds, trials = len({m.fold for m in method.members}), max((m.trials for m in method.members), default=0)
-        given = budget_of(runs, len(method.values), folds, trials=trials) if runs else {}
+        epochs = max((m.searched_epochs for m in method.members), default=0)
+        given = budget_of(runs, len(method.values), folds, trials=trials, searched_epochs=epochs) if runs else {}
         rows.append([method.name, *(given.get(key) for key in BUDGET)])
     table = Table(f"budgets{board.suffix}", ["method", *BUDGET], rows)
     given_to = [row for row in table.records() if row["network"] is not None]
@@ -125,7 +126,7 @@ def rule(final: dict[str, Any]) -> str:
 def network(member: Member) -> str:
     """Backbone, weights, size of the embedding and of the images."""
     words = member.settings
-    weights = words.get("model.weights")                            # runs of schema 1 may lack it
+    weights = words.get("model.weights")
     weights = "random weights" if weights is None else f"weights {Path(str(weights)).name}"
     size = "pooled feature" if words["model.head"] == "none" else f"embedding size {words['model.dim']}"
     return f"{words['model.backbone']}, {weights}, {size}, {words['data.size']} px"

@@ -83,7 +83,7 @@ class Pictures:
         name = self._head["spec"]["data"].get("name", "the data")
         left = "the pictures are left out; every number is as it was stored"
         if self.tested.paths is None:
-            return None, f"This run was stored by a version that did not keep which images it was tested on: {left}."
+            return None, f"The list of its test images is not stored: {left}."
         try:
             return self._opened(), None
         except (ValueError, OSError, TypeError) as error:           # its words may name a folder, which no page shows

@@ -85,9 +85,12 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
 
 
 def _same_test(first: Run, second: Run) -> bool:
+    """Are the same rows queries and gallery? The training rows of the two may differ."""
     if first.head()["split_hash"] == second.head()["split_hash"]:
         return True
-    return first.read_json("split.json").get("test") == second.read_json("split.json").get("test")
+    rows = [{key: split.get(key) for key in ("query", "gallery")}
+            for split in (first.read_json("split.json"), second.read_json("split.json"))]  # fmt: skip
+    return rows[0] == rows[1] and rows[0]["query"] is not None
 
 
 def result_section(member: Member, twins: dict[str, Member]) -> Section:

@@ -1,6 +1,5 @@
 """The test images of a stored run as the pictures of a page look at them: who they are, and who lies beside whom."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +11,7 @@ from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.search import neighbours
-from nearkin.progress import bar
+from nearkin.progress import bar, note_once
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of, values_per_query
 
@@ -67,7 +66,7 @@ class Tested:
 
     @property
     def rows(self) -> np.ndarray:
-        """(N,) rows of the data set; of a run of schema 1, which did not keep them, the places."""
+        """(N,) rows of the data set; where there are none, the places."""
         return np.arange(len(self.labels)) if self.images.rows is None else self.images.rows
 
     @property
@@ -107,12 +106,11 @@ class Tested:
         return Nearest(self.gallery[found.index.numpy()], found.similarity.numpy())
 
     @cached_property
-    def precision(self) -> np.ndarray:
-        """(Q,) MAP@R of every query, NaN where it is not defined; from per_query.parquet where that has it."""
+    def precision(self) -> np.ndarray | None:
+        """(Q,) MAP@R of every query, NaN where it is not defined; None where it is not stored: a report computes no
+        metric."""
         stored = values_per_query(self.run, "map_at_r")
-        if stored is not None and len(stored[1]) == len(self.query):
-            return stored[1]
-        return self.images.evaluate(metrics=["map_at_r"]).per_query["map_at_r"]
+        return stored[1] if stored is not None and len(stored[1]) == len(self.query) else None
 
     def file(self, place: int) -> str:
         """The file of an image below the root of its data; of one that lies elsewhere only its name."""
@@ -136,8 +134,10 @@ def chosen(comparison: Comparison) -> tuple[Tested, Tested | None]:
         other = other or first_member(method)
         same = ("data_hash", "split_hash")
         if [member.head[key] for key in same] == [other.head[key] for key in same]:
-            with suppress(NearkinError):                            # its embeddings are gone
+            try:
                 return first, Tested.of(other.run, method.name)
+            except NearkinError as error:                           # its embeddings are gone
+                note_once(f"{error}; its pictures are left out")
     return first, None
 
 

@@ -19,10 +19,11 @@ import torch
 from pydantic import BaseModel
 
 from nearkin.config.identity import source_of
-from nearkin.config.parts import PARTS, DataSpec, Part, SamplerSpec
-from nearkin.config.settings import ModelSpec, TrainSpec
+from nearkin.config.parts import PARTS, Part, SamplerSpec
+from nearkin.config.reading import Reading, settled
+from nearkin.config.settings import ModelSpec
 from nearkin.config.spec import RunSpec
-from nearkin.losses import Loss, ProxyLoss
+from nearkin.losses import Loss
 from nearkin.models.backbone import InputRecord
 from nearkin.models.build import create_backbone
 from nearkin.registry import BACKBONES, hyperparameters
@@ -30,8 +31,21 @@ from nearkin.registry import BACKBONES, hyperparameters
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def resolve(spec: RunSpec) -> RunSpec:
-    """The same spec with nothing left open."""
+def resolve(spec: RunSpec, **known: Any) -> RunSpec:
+    """The same spec with nothing left open, and with settings at their defaults that nothing reads.
+
+    Parameters:
+        spec: the spec.
+        known: what is known of its data (`nearkin.config.reading.Reading`); nothing before they are read.
+    """
+    filled = fill(spec)
+    if (plain := settled(Reading(filled, **known))) != filled:
+        filled = fill(plain)
+    return complete(filled)
+
+
+def fill(spec: RunSpec) -> RunSpec:
+    """The same spec with open settings filled."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
     train = {
@@ -52,7 +66,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
     if spec.data.size is not None:  # a size of one's own scales the rest of the record along
         geometry = {k: round(v * spec.data.size / record.size) for k, v in geometry.items()}
-    filled = spec.model_copy(
+    return spec.model_copy(
         update={
             "train": _fill(spec.train, train),
             "model": _fill(spec.model, model),
@@ -60,38 +74,12 @@ def resolve(spec: RunSpec) -> RunSpec:
             "data": _fill(spec.data, geometry),
         }
     )
-    filled = without_idle(filled)
-    if filled.train.epochs == 0 and (plain := untrained(filled)) != spec:
-        return resolve(plain)
-    parts = {name: _with_defaults(part) for name in PARTS if (part := getattr(filled, name)) is not None}
-    return filled.model_copy(update=parts)
 
 
-def without_idle(spec: RunSpec) -> RunSpec:
-    """The same with settings at their defaults that nothing reads: so that one meaning has one name."""
-    data: dict[str, Any] = {}
-    model: dict[str, Any] = {}
-    train: dict[str, Any] = {}
-    if spec.data.keep == spec.data.resize:
-        data["keep"] = None
-    if spec.model.head != "linear":
-        model["init"] = ModelSpec.model_fields["init"].default
-    if spec.train.warmup == 0:
-        train["warmup_counts"] = True
-    return spec.model_copy(update={
-        "data": spec.data.model_copy(update=data), "model": spec.model.model_copy(update=model),
-        "train": spec.train.model_copy(update=train),
-    })  # fmt: skip
-
-
-def untrained(spec: RunSpec) -> RunSpec:
-    """What is left of a resolved spec when nothing is trained: data, protocol, network, seed. Loss, miner, sampler,
-    optimiser and crops do not count, so that the untrained network is computed once, whatever it is compared with."""
-    crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop", "crop_scale", "crop_ratio", "flip")}
-    return RunSpec(
-        data=spec.data.model_copy(update=crops), protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
-        train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device),
-    )  # fmt: skip
+def complete(spec: RunSpec) -> RunSpec:
+    """The same spec with all hyper-parameters of its parts."""
+    parts = {name: _with_defaults(part) for name in PARTS if (part := getattr(spec, name)) is not None}
+    return spec.model_copy(update=parts)
 
 
 def _with_defaults(part: Part) -> Part:
@@ -111,15 +99,16 @@ def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
     per_class = hyperparameters(resolved.sampler.cls).get("per_class")
     if per_class is not None:
         k = resolved.sampler.params.get("per_class", per_class.default)
-        distinct = k * len(np.unique(labels)) if resolved.sampler.name in ("balanced", "covering") else batch
+        distinct = k * (int(labels.max()) + 1) if resolved.sampler.name in ("balanced", "covering") else batch
         batch = min(batch, distinct) // k * k
     return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})
 
 
 def takes_classes(spec: RunSpec) -> bool:
-    """Does the loss compare samples with its own proxies, not with each other?"""
+    """Does the loss compare samples with its own proxies, not with each other? Of one of another library it is not
+    known."""
     cls = spec.loss.cls
-    return isinstance(cls, type) and issubclass(cls, ProxyLoss)
+    return issubclass(cls, Loss) and cls.has_proxies
 
 
 def _fill(part: Settings, values: dict[str, Any]) -> Settings:

@@ -1,5 +1,6 @@
 """TensorBoard events of a run, for those who watch curves there. The log itself is `log.jsonl`."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ Watch = Callable[[dict[str, Any]], None]
 
 
 def tensorboard(folder: Path) -> Watch:
-    """A watcher that writes every entry of the log as events into `folder`."""
+    """A watcher that writes every entry of the log as events into `folder`, which is refused where it is a link."""
+    if folder.is_symlink():
+        raise NearkinError(f"{folder} is a link to {os.readlink(folder)}: in a run nothing is written through links; "
+                           "remove it")  # fmt: skip
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

@@ -1,6 +1,6 @@
 """`nearkin.train`: one run, from its spec to a final model; then its test, a second act."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,18 @@ from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
 from nearkin.engine.gradient import check_chunks
-from nearkin.engine.loop import Reached, fit, model_file
+from nearkin.engine.loop import fit, model_file
 from nearkin.engine.optimise import make_optimiser
 from nearkin.engine.precision import half, trap
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.memory import Memory
-from nearkin.methods.base import Method
 from nearkin.models import FittedHead, Model, build_model
 from nearkin.runs import events
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
+from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
@@ -36,9 +36,9 @@ SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embedd
 
 
 def train(
-    spec: RunSpec | Mapping[str, Any] | None = None,
+    spec: RunSpec | Prepared | Mapping[str, Any] | None = None,
     *,
-    runs: Path | str = "runs",
+    runs: Path | str | Store = "runs",
     test: bool = True,
     watch: Watch = lambda entry: None,
     tensorboard: bool = False,
@@ -51,27 +51,26 @@ def train(
     state and torch's settings are afterwards what they were.
 
     Parameters:
-        spec: words or a tree, as on the command line or in YAML; or a `RunSpec`.
-        runs: the folder of the stored runs.
+        spec: words or a tree, as on the command line or in YAML; a `RunSpec`; or a run that is prepared already.
+        runs: the folder of the stored runs, or the store itself.
         test: test the final model; `nearkin.test` does it later.
         watch: called with every entry of the log.
         tensorboard: write TensorBoard events too.
         until: the epoch after which it pauses, with a checkpoint; the same call without it goes on from there.
-        words: further settings, over those of `spec`: `train(spec, seed=1)`.
+        words: further settings, over those of `spec`: `train(spec, seed=1)`; not for a prepared run.
 
     Example:
         run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
         run.result["test"]["recall@1"]
     """
     tune_allocator()
-    prepared = prepare(make_spec(spec, words))
+    prepared = spec if isinstance(spec, Prepared) else prepare(make_spec(spec, words))
     test = test and prepared.spec.purpose == "final"
     with joined(pick_device(prepared.spec.train.device)) as device, untouched(device):
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
-        store = Store(runs)
-        run = store.run(prepared.hash, writes=here.first)
-        run.check(prepared.spec)
+        store = runs if isinstance(runs, Store) else Store(runs)
+        run = run_of(store, prepared, writes=here.first)
         if here.share(lambda: run.final and (run.tested or not test)):
             if here.first:
                 _finish(run)
@@ -80,12 +79,13 @@ def train(
         with run.lock():
             if tensorboard and here.first:
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
-            if not here.share(lambda: is_final(run)):
+            if not here.share(lambda: run.final):
                 _fit(run, prepared, watch if here.first else lambda entry: None, device, until)
             here.wait()                                             # rank 0 has written final.json
+            spec = prepared.spec
             del prepared                                            # the test reads its own
             if test and run.final:                                  # not while it pauses
-                measure(store, run, device=device)
+                measure(store, run, device=device, spec=spec)
         here.wait()
     return run
 
@@ -96,11 +96,6 @@ def _finish(run: Run) -> None:
     if run.untidy:
         with suppress(NearkinError, OSError), run.lock():
             run.tidy()
-
-
-def is_final(run: Run) -> bool:
-    """Is its final model stored, with all that a test writes down? Runs of schema 1 lack the last."""
-    return run.final and "train" in run.read_json("final.json")
 
 
 @contextmanager
@@ -140,7 +135,14 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     source = make_source(prepared, model.to(device))
     synchronise(model)
     fit_head(model, source, split.train, prepared.labels, device)
-    done = _loop(run, prepared, model, objective, source, memory, watch, device, again, until)
+    sampler = _sampler(run, prepared, model, source, device)
+    watch({"plan": _plan(run, prepared, sampler, again=again)})
+    done = fit(
+        run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
+        validate=_validation(prepared, source, device) if len(split.val) else None, device=device, memory=memory,
+        watch=watch, until=until, lower=metric_of(spec.train.select).sign < 0,
+        **({"after_epoch": _keeping_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
+    )  # fmt: skip
     if done is None:                                                # paused
         return
     run.promote(model_file(done.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
@@ -169,61 +171,61 @@ def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray,
         model.head.fit(features, torch.from_numpy(labels))
 
 
-def _loop(
-    run: Run, prepared: Prepared, model: Model, objective: Method, source: Source, memory: Memory | None, watch: Watch,
-    device: torch.device, again: bool, until: int | None,
-) -> Reached | None:  # fmt: skip
-    spec, split, here = prepared.spec, prepared.split, ranks()
+def _sampler(run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device) -> Any:
+    """The sampler of a run; one with a bank is filled, unless a checkpoint will."""
+    part = prepared.spec.sampler
+    assert part is not None                                         # resolved
+    train = prepared.spec.train
+    sampler = part.cls(prepared.labels, train.batch, train.seed, **part.params)
+    if sampler.needs_bank and not ranks().share(lambda: run.begun):
+        sampler.reserve(model.dim)
+        sampler.fill(embed(model, source, prepared.split.train, device, title="Filling the sampler's bank"))
+    return sampler
+
+
+def _plan(run: Run, prepared: Prepared, sampler: Any, *, again: bool) -> dict[str, Any]:
+    """What is about to be done, for people."""
+    train = prepared.spec.train
+    per_epoch = train.batches_per_epoch or len(sampler)
+    warmup = 0 if train.warmup_counts else train.warmup
+    return {"split": prepared.about["split"], "epochs": train.epochs, "batch": train.batch, "again": again,
+            "steps_per_epoch": per_epoch, "warmup": warmup, "steps": (warmup + (train.epochs or 0)) * per_epoch,
+            "path": str(run.path)}  # fmt: skip
+
+
+def _validation(prepared: Prepared, source: Source, device: torch.device) -> Callable[[Model], dict[str, float]]:
+    """Model -> its metrics on the validation images."""
+    train = prepared.spec.train
 
     def validate(model: Model) -> dict[str, float]:
-        z = embed(model, source, split.val, device)
+        z = embed(model, source, prepared.split.val, device)
         if not z.isfinite().all():
             raise NearkinError(
-                f"the network gives NaN or infinity after training with train.lr={spec.train.lr:g}: the learning rate "
+                f"the network gives NaN or infinity after training with train.lr={train.lr:g}: the learning rate "
                 "is too high; lower it, or set train.clip=10"
             )
-        metrics = ["recall@1", spec.train.select]
-        return here.share(lambda: evaluate(z, prepared.val_labels, k=(1,), metrics=metrics).metrics)
+        metrics = ["recall@1", train.select]
+        return ranks().share(lambda: evaluate(z, prepared.val_labels, k=(1,), metrics=metrics).metrics)
 
-    def keep_test_embeddings(epoch: int) -> None:
-        z = embed(model, source, split.test.images, device).numpy()     # raw, float32: as the test has them
-        if here.first:
+    return validate
+
+
+def _keeping_test_embeddings(
+    run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device
+) -> Callable[[int], None]:
+    """Epoch -> the test embeddings of that epoch are stored, without labels."""
+    def keep(epoch: int) -> None:
+        z = embed(model, source, prepared.split.test.images, device).numpy()     # raw, float32: as the test has them
+        if ranks().first:
             with run.put(f"curve/epoch-{epoch:04d}.npy") as file:
                 np.save(file, z)
 
-    assert spec.sampler is not None                                 # resolved
-    sampler = spec.sampler.cls(prepared.labels, spec.train.batch, spec.train.seed, **spec.sampler.params)
-    if here.first:
-        _adopt(run)
-    if sampler.needs_bank and not here.share(lambda: run.begun):
-        sampler.reserve(model.dim)
-        sampler.fill(embed(model, source, split.train, device, title="Filling the sampler's bank"))
-    per_epoch = spec.train.batches_per_epoch or len(sampler)
-    warmup = 0 if spec.train.warmup_counts else spec.train.warmup
-    plan = {"split": prepared.about["split"], "epochs": spec.train.epochs, "batch": spec.train.batch, "again": again,
-            "steps_per_epoch": per_epoch, "warmup": warmup, "steps": (warmup + (spec.train.epochs or 0)) * per_epoch,
-            "path": str(run.path)}  # fmt: skip
-    watch({"plan": plan})
-    return fit(
-        run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
-        validate=validate if len(split.val) else None, device=device, memory=memory, watch=watch, until=until,
-        lower=metric_of(spec.train.select).sign < 0,
-        **({"after_epoch": keep_test_embeddings} if spec.train.curve else {}),
-    )  # fmt: skip
+    return keep
 
 
 def _measured(z: torch.Tensor, labels: np.ndarray, select: str) -> dict[str, float]:
     """Validation metrics of a model that nothing chose: the untrained one."""
     return evaluate(z, labels, k=(1,), metrics=["recall@1", select]).metrics if len(z) else {}
-
-
-def _adopt(run: Run) -> None:
-    """A run that an older nearkin began keeps its best weights as model.pt: give them the name of their epoch."""
-    state = run.load("checkpoint.pt")
-    if state is not None and (run.path / "model.pt").exists():
-        best = run.path / model_file(state["progress"]["best_epoch"])
-        if not best.exists():
-            (run.path / "model.pt").rename(best)
 
 
 def space(z: torch.Tensor, labels: np.ndarray) -> dict[str, float | None]:

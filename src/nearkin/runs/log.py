@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from nearkin.storage import sync_open
+
 FLUSH_SECONDS = 1.0                 # how old the end of a log may be, for those who watch it
 
 
@@ -32,15 +34,17 @@ class Log:
             self.flush()
 
     def flush(self) -> None:
-        """Put all lines so far on the disk."""
+        """Hand all lines so far to the system, for those who watch."""
         lines, self._waiting = self._waiting, []
         self._file.write("".join([json.dumps(entry) + "\n" for entry in lines]))
         self._file.flush()
         self._written = time.monotonic()
 
-    def size(self) -> int:
-        """Bytes on disk so far, all lines included; part of a checkpoint."""
+    def sync(self) -> int:
+        """Wait until all lines so far are on the disk. Returns the bytes of the log, which a checkpoint keeps: after a
+        power cut the log must not be shorter than the checkpoint says."""
         self.flush()
+        sync_open(self._file)
         return self._file.tell()
 
 

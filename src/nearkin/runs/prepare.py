@@ -4,10 +4,8 @@ Labels, columns and class names of test rows are not in it: `runs/test.py` reads
 stored as final. Nor are paths, but for data.cache=none, where pixels are read from named files (data/forms.py).
 """
 
-import os
-import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,13 @@ import numpy as np
 import torch
 
 from nearkin.config.born import plain
+from nearkin.config.identity import content_of, modules_of, package_of
 from nearkin.config.parse import flatten
-from nearkin.config.parts import DataSpec
+from nearkin.config.parts import DataSpec, SamplerSpec
 from nearkin.config.recipes import Recipe
 from nearkin.config.spec import RunSpec
-from nearkin.data import Augment, Images, PixelSource, Table, exclude, load_table, open_images
+from nearkin.data import Augment, PixelSource, Table
 from nearkin.data import transforms as transforms_module
-from nearkin.data.cache import check_kept, data_hash
 from nearkin.engine import loop
 from nearkin.engine.batches import Source
 from nearkin.engine.objective import build_objective
@@ -37,20 +35,11 @@ from nearkin.models.model import check_batch_norm
 from nearkin.models.weights import check_file, fitting
 from nearkin.protocols import Split
 from nearkin.registry import BACKBONES, HEADS, METRICS, hyperparameters
-from nearkin.runs.defaults import fit_batch, resolve
-from nearkin.runs.seen import Records, check_unseen, own_record, seen_by
+from nearkin.runs.data import Data, Division, key_of, make_split, read_data, read_table
+from nearkin.runs.defaults import complete, fill, fit_batch, resolve
+from nearkin.runs.seen import Records, check_unseen, seen_by
 
 MOST_DIMENSIONS = 65_536
-
-
-@dataclass(frozen=True)
-class Data:
-    """A data set as it was read: everything, test labels included."""
-
-    table: Table                    # without unreadable images
-    images: Table | Images          # its pixels
-    hash: str
-    skipped: list[tuple[str, str]]  # path, reason
 
 
 @dataclass(frozen=True)
@@ -65,47 +54,70 @@ class Prepared:
     data_hash: str
     about: dict[str, Any]           # how many images and classes, for people
     seen: Records = ()              # what its weights will have seen (runs/seen.py)
+    asked: RunSpec | None = None    # the spec before anything was filled in, for its former name (runs/names.py)
 
-    @property
+    @cached_property
     def hash(self) -> str:
-        """The name of the run."""
+        """The name of the run. It may be stored under a former one: `nearkin.runs.names.run_of` finds it."""
+        return self.name_of(self.spec)
+
+    def name_of(self, spec: RunSpec, *, former: bool = False) -> str:
+        """The name of a resolved spec on these data, by today's or by the former rule."""
         versions = {"loop": loop.VERSION, "transforms": transforms_module.VERSION}
-        return self.spec.hash(self.data_hash, self.split.hash(), **versions)
+        return spec.hash(self.data_hash, self.split.hash(), former=former, **versions)
 
 
 def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     """Fill open settings, read the data, split them. `known` remembers data from call to call, for studies."""
     asked, spec = spec, with_weights(resolve(spec))
     check_network(spec)
-    table = read_table(spec.data) if known is None or repr(spec.data) not in known else None
+    if spec.train.epochs and asked.train.batch is not None and spec.sampler is not None:
+        check_batches(spec.sampler, asked.train.batch)
+    table = read_table(spec.data) if known is None or key_of(spec.data) not in known else None
     if table is not None:                                           # before hours of decoding
-        split = make_split(spec, table)
+        before = Division(table, make_split(spec, table))
         augment_of(spec.data, table)
-        check(fit_batch(asked, spec, table.labels[split.train]), split, table.labels)
+        check(fit_batch(asked, spec, before.labels), before)
     data = read_data(spec.data, known, table)
-    split = make_split(spec, data.table)
-    train = data.table.labels[split.train]
-    spec = check(fit_batch(asked, spec, train), split, data.table.labels)
-    seen, own = seen_by(spec.model.weights), own_record(spec.data.name, data.hash, data.table, split)
-    check_unseen(spec.model.weights, seen, own, data.table, split)
+    division = data.divided(spec.protocol)
+    split, labels = division.split, division.labels
+    check(fit_batch(asked, spec, labels), division)
+    known_now = {"validates": len(split.val) > 0, "skips": len(data.skipped) > 0, "augment": data.table.augment}
+    spec = fit_batch(asked, resolve(spec, **known_now), labels)
+    seen, own = seen_by(spec.model.weights), division.record(spec.data.name, data)
+    if seen:
+        division.once(content_of(spec.model.weights or ""), lambda: check_unseen(
+            spec.model.weights, seen, own, data.table, split, data.contents))  # fmt: skip
     return Prepared(
         spec=spec,
         split=split,
-        labels=np.unique(train, return_inverse=True)[1],
-        val_labels=data.table.labels[split.val].copy(),
+        labels=labels,
+        val_labels=division.val_labels,
         pixels=pixels_of(spec, data),
         data_hash=data.hash,
-        about={"split": split.describe(data.table), "skipped_images": len(data.skipped), **recipe_of(asked, spec)},
+        about={"split": division.about, "skipped_images": len(data.skipped), **recipe_of(asked),
+               **outside_in(spec)},
         seen=(own, *seen) if spec.train.epochs else seen,
-    )
+        asked=asked,
+    )  # fmt: skip
 
 
-def recipe_of(asked: RunSpec, spec: RunSpec) -> dict[str, Any]:
+def recipe_of(asked: RunSpec) -> dict[str, Any]:
     """The recipe of a run, and what was set otherwise: key -> [the recipe's value, the run's]."""
     if asked.recipe is None:
         return {}
-    words = flatten(spec.whole()) | {"model.weights": asked.model.weights}      # the word, not the file found for it
+    words = flatten(complete(fill(asked)).whole())                  # also what nothing reads: the recipe says it too
     return {"recipe": {"name": asked.recipe, "overridden": Recipe.named(asked.recipe).overridden(plain(words))}}
+
+
+def outside_in(spec: RunSpec) -> dict[str, Any]:
+    """What counts in the name of a run from outside nearkin: `modules`, each with the hash of its text, and `packages`,
+    each with its version."""
+    parts = spec.parts().values()
+    modules = {module: text for part in parts for module, text in modules_of(part).items()}
+    packages = sorted({package for part in parts if (package := package_of(part)) is not None})
+    found = {"modules": dict(sorted(modules.items())), "packages": packages}
+    return {what: value for what, value in found.items() if value}
 
 
 def with_weights(spec: RunSpec) -> RunSpec:
@@ -142,6 +154,12 @@ def check_network(spec: RunSpec) -> None:
         check_objective(spec)
 
 
+def check_batches(sampler: SamplerSpec, batch: int) -> None:
+    """A sampler that cannot make batches of this size from any data is refused before they are read."""
+    defaults = {key: parameter.default for key, parameter in hyperparameters(sampler.cls).items()}
+    sampler.cls.check_settings(batch, **defaults | sampler.params)
+
+
 def check_objective(spec: RunSpec) -> None:
     """Loss, miner and regulariser that do not go together or refuse a hyper-parameter, a memory beside them, and
     settings of a parameter group that is not there."""
@@ -166,65 +184,11 @@ def _check_fit(name: str, part: Any, path: Path, size: int, time: int) -> None:
         fitting(create_backbone(name), path)
 
 
-def read_table(data: DataSpec) -> Table:
-    """The rows of a data set; no image is decoded."""
-    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
-    table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
-    check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
-    return table if data.exclude is None else exclude(table, data.exclude)
-
-
-def root_of(data: DataSpec) -> Path | None:
-    """Where the data lie: where the spec says; on a node of a cluster, which has a name, where NEARKIN_ROOT_<DATASET>
-    says, if it is set there. The spec keeps its root, which is the caller's."""
-    node = os.environ.get("NEARKIN_NODE")
-    if node is None or data.root is None:
-        return data.root
-    variable = f"NEARKIN_ROOT_{re.sub(r'[^A-Z0-9]', '_', data.name.upper())}"
-    root = Path(os.environ.get(variable, data.root)).expanduser()
-    if not root.exists():
-        raise NearkinError(
-            f"node {node} has no {root}: put the data of {data.name} there, or start Ray on that node with "
-            f"{variable}=DIR"
-        )
-    return root
-
-
-def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:
-    """The data of a spec, with images at its size; `table` where its rows are read already."""
-    key = repr(data)
-    if known is not None and key in known:
-        return known[key]
-    table = read_table(data) if table is None else table
-    name = data_hash(table)
-    images: Table | Images = table
-    skipped: list[tuple[str, str]] = []
-    if table.images is None:
-        images = open_images(
-            table, resize=data.resize or 0, keep=data.keep, cache=data.cache, on_error=data.on_error, known_hash=name
-        )
-        if skipped := images.skipped:
-            table = table.take(images.kept)
-            name = data_hash(table)
-    found = Data(table, images, name, skipped)
-    if known is not None:
-        known[key] = found
-    return found
-
-
-def make_split(spec: RunSpec, table: Table) -> Split:
-    """The rows of a table, divided by the protocol of a spec."""
-    return spec.protocol.cls(**spec.protocol.params).split(table)
-
-
 def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
     """Pixels by row, and nothing else."""
-    images = data.images
-    if isinstance(images, Images):
-        images = images.alone()
     return PixelSource(
-        images, size=spec.data.size or 0, crop=spec.data.crop or 0, augment=augment_of(spec.data, data.table),
-        resize=spec.data.resize if isinstance(images, Images) else None,           # arrays are taken as they are
+        data.pixels, size=spec.data.size or 0, crop=spec.data.crop or 0, augment=augment_of(spec.data, data.table),
+        resize=spec.data.resize if data.table.images is None else None,            # arrays are taken as they are
     )  # fmt: skip
 
 
@@ -241,12 +205,13 @@ def augment_of(data: DataSpec, table: Table) -> Augment:
     return augment
 
 
-def check(spec: RunSpec, split: Split, labels: np.ndarray) -> RunSpec:
+def check(spec: RunSpec, division: Division) -> RunSpec:
     """What can be known before training is checked before training: the metric that selects, and whether the sampler
-    can fill its batches. `labels` are those of all rows."""
-    if spec.train.epochs and spec.sampler is not None and not spec.sampler.cls.needs_bank:
-        own = np.unique(labels[split.train], return_inverse=True)[1]
-        spec.sampler.cls(own, spec.train.batch, spec.train.seed, **spec.sampler.params)
+    can fill its batches."""
+    sampler, split = spec.sampler, division.split
+    if spec.train.epochs and sampler is not None and not sampler.cls.needs_bank:
+        division.once((repr(sampler), sampler.cls, spec.train.batch), lambda: sampler.cls(
+            division.labels, spec.train.batch, spec.train.seed, **sampler.params))  # fmt: skip
     select = spec.train.select
     name, at, _ = select.partition("@")
     metric = METRICS[name]

@@ -16,6 +16,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.environment import environment
 from nearkin.runs.events import Watch
 from nearkin.runs.fit import train
+from nearkin.runs.names import names_of
 from nearkin.runs.prepare import prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
@@ -85,17 +86,19 @@ def reproduce(
     if trust:
         consent(import_paths(stored.stored))
     spec = stored.spec
-    if (name := prepare(spec).hash) != stored.hash:
+    names = names_of(prepare(spec))
+    if stored.hash not in names:
         raise NearkinError(
-            f"run {stored.hash} would be run {name} today: the data, or what its settings mean, have changed since "
+            f"run {stored.hash} would be run {names[0]} today: the data, or what its settings mean, have changed since "
             f"commit {then.get('commit') or 'unknown'}"
         )
     store = Store(stored.path.parent / "reproductions")
     if store.root.is_symlink():
         target = os.readlink(store.root)
         raise NearkinError(f"{store.root} is a link to {target}: nothing is written through it; remove the link")
-    if store.run(stored.hash).done:                                 # of an earlier call: what it proved, it proved then
-        shutil.rmtree(store.remove(store.run(stored.hash)))
+    for before in (store.run(name) for name in names):
+        if before.done:                                             # of an earlier call: what it proved, it proved then
+            shutil.rmtree(store.remove(before))
     with threads(then.get("threads")):
         now = environment()
         again = train(spec, runs=store.root, watch=watch)

@@ -2,17 +2,13 @@
 
 import json
 import os
-import pickle
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
-from filelock import FileLock, Timeout
 
 from nearkin.config.load_yaml import load_yaml
 from nearkin.config.spec import RunSpec, stored_spec
@@ -20,21 +16,21 @@ from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError
 from nearkin.progress import note_once
 from nearkin.runs.environment import environment
+from nearkin.runs.lock import RunLocked, locked_run
 from nearkin.runs.log import Log, read_log
-from nearkin.runs.shapes import check_shape
-from nearkin.runs.sums import SUMS, Sum, Sums, parse_sums, resealed, sum_of, sum_of_bytes, write_sums
-from nearkin.storage import UNREADABLE, atomic, explained, open_to_append, sweep
+from nearkin.runs.shapes import check_head
+from nearkin.runs.states import BROKEN, read_state, write_state
+from nearkin.runs.sums import Sums, resealed, sum_of, write_sums
+from nearkin.runs.verified import VerifiedFiles
+from nearkin.storage import atomic, open_to_append, sweep
 
-SCHEMA = 2                          # 1: commit b58c777 and older, without a word about it
+SCHEMA = 2                          # of the files of a run
 LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")     # what is only there after spec.yaml
-LOOKS = 3                           # at a file whose sum differs: a process may just be replacing it
+
+__all__ = ["SCHEMA", "ReadOnlyRun", "Run", "RunLocked"]
 
 
-class RunLocked(NearkinError):
-    """Another process trains or tests the run."""
-
-
-class Run:
+class Run(VerifiedFiles):
     """One run in its directory: its spec, its states, its log, its results.
 
     Parameters:
@@ -45,16 +41,7 @@ class Run:
         run.result["test"]["recall@1"]
     """
 
-    def __init__(self, path: Path | str):
-        self.path = Path(path)
-        self._kept: dict[str, tuple[tuple[int, int, int], Any]] = {}        # file -> what it was, what it holds
-
     # -- what it is ----------------------------------------------------------------------------------------
-
-    @property
-    def hash(self) -> str:
-        """Its name: the hash of its spec, its data and its split."""
-        return self.path.name
 
     def head(self) -> dict[str, Any]:
         """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`. Read once and kept while
@@ -68,11 +55,11 @@ class Run:
             raise self.damaged(f"spec.yaml cannot be read: {error}") from error
         if not isinstance(told, dict) or not isinstance(told.get("spec"), dict):
             raise self.damaged("spec.yaml holds no spec")
-        schema = told.setdefault("schema", 1)
-        if not isinstance(schema, int) or schema > SCHEMA:
-            raise NearkinError(
-                f"run {self.hash} was stored by a newer nearkin (schema {schema}; this one reads up to {SCHEMA})"
-            )
+        if (schema := told.get("schema", 1)) != SCHEMA:
+            when = "before nearkin was released" if schema == 1 else "by a newer nearkin"
+            raise NearkinError(f"run {self.hash} was stored {when} (schema {schema}; this one reads {SCHEMA})")
+        if problem := check_head(told):
+            raise self.damaged(f"spec.yaml {problem}")
         note_stored(import_paths(told["spec"]))
         return told
 
@@ -200,99 +187,6 @@ class Run:
             return str(error)
         return None
 
-    def has(self, name: str) -> bool:
-        """Is this file there? Of a run that was removed while it is looked at: was it there when it was read?"""
-        return os.path.exists(f"{self.path}/{name}") or (name in self._kept and not self.path.exists())
-
-    def damaged(self, reason: str) -> NearkinError:
-        """The error that says so."""
-        return NearkinError(f"run {self.hash} is damaged: {reason}")
-
-    def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON file of its directory. Read once and kept while the file stays as it is: do not change it."""
-        return self._once(name, lambda content: self._parse_json(name, content))
-
-    def _parse_json(self, name: str, content: bytes) -> dict[str, Any]:
-        try:
-            told = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise self.damaged(f"{name} cannot be read ({type(error).__name__})") from error
-        if problem := check_shape(name, told):
-            raise self.damaged(f"{name} {problem}")
-        return told
-
-    def _once(self, name: str, parse: Callable[[bytes], Any]) -> Any:
-        """What a small file holds, verified; read again only after it was replaced. Of a run that was removed in the
-        meantime, what was read before."""
-        try:
-            found = os.stat(f"{self.path}/{name}")
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if name not in self._kept or self._kept[name][0] != stamp:
-                self._kept[name] = stamp, parse(self._verified(name))
-        except OSError as error:
-            if self.path.exists():
-                raise self.damaged(f"{name} cannot be read ({type(error).__name__})") from error
-            if name not in self._kept:
-                raise self._removed() from error
-        return self._kept[name][1]
-
-    def _removed(self) -> NearkinError:
-        return NearkinError(f"run {self.hash} is not there, or was just removed: {self.path}")
-
-    # -- checksums -----------------------------------------------------------------------------------------
-
-    def sums(self) -> Sums | None:
-        """What files.json says of its files; None: it was stored without, or is not begun."""
-        if not os.path.exists(f"{self.path}/{SUMS}"):
-            return None
-        return self._once(SUMS, self._parse_sums)
-
-    def _parse_sums(self, content: bytes) -> Sums:
-        try:
-            return parse_sums(content)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise self.damaged(f"{SUMS} is not what was stored; without it the run is read, but unverified") from error
-
-    def file(self, name: str) -> Path:
-        """The path of a file, once its content is verified: one that is large is read for that once in a process."""
-        try:
-            self._look(name, lambda: sum_of(self.path / name))
-        except OSError as error:
-            if not self.path.exists():
-                raise self._removed() from error
-            gone = isinstance(error, FileNotFoundError)
-            reason = "is missing" if gone else f"cannot be read ({type(error).__name__})"
-            raise self.damaged(f"{name} {reason}") from error
-        return self.path / name
-
-    def _verified(self, name: str) -> bytes:
-        content = b""
-
-        def read() -> Sum:
-            nonlocal content
-            with open(f"{self.path}/{name}", "rb") as file:
-                content = file.read()
-            return sum_of_bytes(content)
-
-        if name == SUMS:                                            # it has its own sum
-            read()
-        else:
-            self._look(name, read)
-        return content
-
-    def _look(self, name: str, measure: Callable[[], Sum]) -> None:
-        """An error unless a file has the sum that files.json tells, where it tells one."""
-        for look in range(LOOKS):
-            found = measure()
-            sums = self.sums()
-            right = sums.of(name) if sums is not None else ()
-            if not right or found in right:
-                return
-            if look + 1 < LOOKS:
-                time.sleep(0.02)
-        sizes = f"{found.bytes} bytes instead of {right[0].bytes}" if found.bytes != right[0].bytes else "same size"
-        raise self.damaged(f"{name} is not what was stored: its SHA-256 differs ({sizes})")
-
     def seal(self, *, begin: bool = False) -> None:
         """Write files.json, after all else. A run that has none, because an older nearkin stored it, stays without:
         nobody knows what its files were."""
@@ -333,11 +227,8 @@ class Run:
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write a state (weights, optimiser, ...), whole or not at all."""
-        with self.put(name) as made, open(made, "wb") as file:
-            try:
-                torch.save(state, file)
-            except RuntimeError as error:           # on a full disk torch hides the cause behind an error of its own
-                raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+        with self.put(name) as file:
+            write_state(file, state)
 
     def load(self, name: str) -> dict[str, Any] | None:
         """A state, or None when there is none; never unpickles code. Its SHA-256 is that of files.json, or, of a file
@@ -349,12 +240,10 @@ class Run:
             return None
         self.file(name)
         try:
-            if not listed:
-                _check_parts(path)
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except (*UNREADABLE, pickle.UnpicklingError) as error:
-            raise NearkinError(
-                f"{path} is damaged or not a checkpoint ({type(error).__name__}); "
+            return read_state(path, verified=listed)
+        except BROKEN as error:
+            raise self.damaged(
+                f"{name} cannot be read or is not a checkpoint ({type(error).__name__}); "
                 f"`nearkin runs rm {self.hash}` and train again"
             ) from error
 
@@ -374,23 +263,8 @@ class Run:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Held while training or testing; freed by the system when the process dies, however it dies."""
-        file = self.path / "lock"
-        if file.is_symlink():                               # the lock's file is emptied when it is taken
-            target = os.readlink(file)
-            raise NearkinError(f"{file} is a link to {target}: nothing is written through it; remove the link")
-        lock = FileLock(file)
-        with explained(file):
-            self.path.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                raise RunLocked(f"run {self.hash} is being trained by process {_holder(file)}") from None
-        with suppress(OSError):                             # Windows does not let a locked file be written
-            file.write_text(str(os.getpid()))
-        try:
+        with locked_run(self.path):
             yield
-        finally:
-            lock.release()
 
     @contextmanager
     def log(self, size: int) -> Iterator[Log]:
@@ -403,6 +277,7 @@ class Run:
                 yield log
             finally:
                 log.flush()
+            log.sync()                                              # files.json will have its sum
 
     @property
     def failure(self) -> str | None:
@@ -416,21 +291,6 @@ class Run:
             return f"error.txt cannot be read ({type(error).__name__})"
         first = next((line.strip() for line in lines if line.strip()), "error.txt is empty")
         return "".join(letter if letter.isprintable() else "\ufffd" for letter in first)[:1000]
-
-
-def _holder(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace").strip()
-    except OSError:                                                 # it has just ended
-        return "?"
-
-
-def _check_parts(path: Path) -> None:
-    """A BadZipFile where a part of a file that torch wrote has another CRC-32 than it was written with."""
-    if zipfile.is_zipfile(path):                                    # torch names what is no such file
-        with zipfile.ZipFile(path) as parts:
-            if (name := parts.testzip()) is not None:
-                raise zipfile.BadZipFile(f"bad CRC-32 of {name}")
 
 
 class ReadOnlyRun(Run):

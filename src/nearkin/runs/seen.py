@@ -13,6 +13,8 @@ that it started from. A record travels with the file, wherever that is copied to
 The model.pt of an older run holds no records; while it lies in the folder of its run, they are read from split.json.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -21,21 +23,27 @@ import numpy as np
 import torch
 
 from nearkin.data import Table
-from nearkin.data.hashing import content_hashes
 from nearkin.errors import NearkinError
 from nearkin.models.weights import is_of_a_run, read
 from nearkin.protocols import Split
 from nearkin.runs.run import Run
+from nearkin.storage import fingerprint
 
 Records = tuple[dict[str, Any], ...]
 
 
 def seen_by(weights: str | None) -> Records:
     """The records of a file of weights; none where it is not of a run."""
-    path = Path(weights).expanduser() if weights else None
+    path = Path(weights).expanduser().absolute() if weights else None
     if path is None or not path.is_file() or path.suffix == ".safetensors":
         return ()
-    run = Run(path.absolute().parent)
+    return _seen_by(path, *fingerprint(path))
+
+
+@lru_cache(maxsize=16)
+def _seen_by(path: Path, size: int, modified: int, changed: int) -> Records:
+    """The same, read once as long as the file stays as it is."""
+    run = Run(path.parent)
     if path.name == "model.pt" and (run.path / "spec.yaml").exists():
         run.file("model.pt")
     state = read(path)
@@ -53,25 +61,29 @@ def seen_by(weights: str | None) -> Records:
     return ({**told, "classes": []},)                               # of other data nothing is known
 
 
-def own_record(name: str, data_hash: str, table: Table, split: Split) -> dict[str, Any]:
-    """What a run is about to learn from; its hash is added when it is stored."""
+def own_record(name: str, data_hash: str, table: Table, split: Split, of_images: np.ndarray) -> dict[str, Any]:
+    """What a run is about to learn from; its hash is added when it is stored. `of_images` are the contents of the
+    table's images."""
     rows = np.concatenate([split.train, split.val])
     classes = sorted(hashed(table.classes[label]) for label in np.unique(table.labels[rows]))
-    images = torch.from_numpy(contents(table)[rows])
+    images = torch.from_numpy(of_images[rows])
     return {"data": name, "data_hash": data_hash, "rows": torch.from_numpy(rows), "images": images, "classes": classes}
 
 
-def contents(table: Table) -> np.ndarray:
-    """(N,) int64: a hash of the content of each image; of a file that cannot be read a number of its own."""
+def contents(table: Table, hashes: Sequence[str]) -> np.ndarray:
+    """(N,) int64: a hash of the content of each image; of a file that cannot be read a number of its own. `hashes` are
+    those of the files, where the table has files."""
     if table.images is not None:
         found = [blake2b(image.tobytes(), digest_size=8).digest() for image in table.images]
     else:
         found = [bytes.fromhex(told[:16]) if told != "missing" else blake2b(str(row).encode(), digest_size=8).digest()
-                 for row, told in enumerate(content_hashes(table))]  # fmt: skip
+                 for row, told in enumerate(hashes)]  # fmt: skip
     return np.frombuffer(b"".join(found), "<i8").copy()
 
 
-def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table: Table, split: Split) -> None:
+def check_unseen(
+    weights: str | None, seen: Records, own: dict[str, Any], table: Table, split: Split, of_images: np.ndarray
+) -> None:
     """Refuse weights that were learned from images that this run tests, or from classes that it tests as unseen ones.
 
     Images are compared by their content, whatever the data set is called; of an older record by their row, where the
@@ -83,6 +95,7 @@ def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table:
         seen: its records.
         own: the record of this run.
         table, split: this run's data.
+        of_images: the contents of the table's images.
     """
     rows = split.test.images
     known = np.unique(table.labels[own["rows"].numpy()])
@@ -91,7 +104,7 @@ def check_unseen(weights: str | None, seen: Records, own: dict[str, Any], table:
         same = record["data_hash"] == own["data_hash"]
         learnt = record["rows"].numpy() if same else np.empty(0, np.int64)
         if "images" in record:
-            learnt = np.flatnonzero(np.isin(contents(table), record["images"].numpy()))
+            learnt = np.flatnonzero(np.isin(of_images, record["images"].numpy()))
         images = int(np.isin(rows, learnt).sum())
         names = set(record["classes"]) if record["data"] == own["data"] else set()
         of_rows = np.isin(unseen, table.labels[learnt])

@@ -1,4 +1,4 @@
-"""What the JSON files of a run must hold at least, so that whoever reads them need not doubt it."""
+"""What spec.yaml and the JSON files of a run must hold at least, so that whoever reads them need not doubt it."""
 
 from typing import Any
 
@@ -7,6 +7,32 @@ KEYS: dict[str, dict[str, type]] = {
     "result.json": {"test": dict, "epoch": int, "epochs_trained": int, "validation": dict},
     "curve.json": {"epochs": list},
 }
+
+# what every stored spec has, also the oldest; `object`: whatever it is, null too
+SPEC: dict[str, dict[str, type]] = {
+    "data": {"name": str, "size": object, "resize": object},
+    "protocol": {"name": str},
+    "model": {"backbone": str, "head": object, "dim": object},
+    "loss": {"name": str},
+    "train": {"epochs": int, "seed": int, "batch": object},
+}
+
+
+def check_head(told: dict[str, Any]) -> str | None:
+    """What the content of a spec.yaml lacks, in words; None: nothing. Its `spec` is known to be an object."""
+    for name in ("data_hash", "split_hash"):
+        if not isinstance(told.get(name), str):
+            return f"has no {name}"
+    for part, kinds in SPEC.items():
+        settings = told["spec"].get(part)
+        if not isinstance(settings, dict):
+            return f"has no {part}"
+        for key, kind in kinds.items():
+            if key not in settings:
+                return f"has no {part}.{key}"
+            if not isinstance(settings[key], kind):
+                return f"holds {_kind(settings[key])} under {part}.{key}"
+    return None
 
 
 def check_shape(name: str, told: Any) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nearkin.config.spec import RunSpec, make_spec
 from nearkin.consent import consent, import_paths, may_import
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import ranks
@@ -38,6 +39,8 @@ def test(
     k: Sequence[int] | None = None,
     distance: str = "cosine",
     runs: Path | str = "runs",
+    root: Path | str | None = None,
+    spec: RunSpec | None = None,
     trust: bool = False,
 ) -> dict[str, float]:
     """Test a final run, or test it again with other metrics; nothing is trained.
@@ -48,6 +51,8 @@ def test(
         k: of Recall@k; None: the data set's customary ones.
         distance: cosine, euclid (raw vectors) or snr.
         runs: the folder of the stored runs.
+        root: where its data lie now, if they were moved since it was trained.
+        spec: a spec of the same run whose data and protocol files lie where they lie now; None: the stored one.
         trust: import data set, protocol or network where the run names them by import paths, which runs that code.
 
     Example:
@@ -59,7 +64,9 @@ def test(
     if (stored := _stored(found, metrics, k, distance)) is not None:
         return stored
     with found.lock():
-        return measure(Store(found.path.parent), found, metrics=metrics, k=k, distance=distance)
+        if root is not None:
+            spec = make_spec(spec or found.spec, {"data.root": str(root)})
+        return measure(Store(found.path.parent), found, metrics=metrics, k=k, distance=distance, spec=spec)
 
 
 test.__test__ = False  # type: ignore[attr-defined]
@@ -73,6 +80,7 @@ def measure(
     k: Sequence[int] | None = None,
     distance: str = "cosine",
     device: torch.device | None = None,
+    spec: RunSpec | None = None,
 ) -> dict[str, float]:
     """The same for a run whose lock is held, by all processes of a job. What is stored is not computed again."""
     check_final(run)
@@ -80,7 +88,7 @@ def measure(
     for name in metrics or ():
         parse(name)
     held = ranks().share(lambda: _holds_embeddings(run))            # all processes go the same way
-    tested = TestSet.of(run) if held else _embedded(run, device or pick_device(run.spec.train.device))
+    tested = TestSet.of(run) if held else _embedded(run, spec or run.spec, device)
     if not ranks().first:
         return {}
     customary, wanted = _customary(run, tested), _wanted(run, tested, metrics, k)
@@ -141,13 +149,15 @@ def check_final(run: Run) -> None:
 
 
 def _holds_embeddings(run: Run) -> bool:
-    """The list of the test images is written last; a run of schema 1 has none."""
-    return (run.path / "test.parquet").exists() or (run.head()["schema"] == 1 and run.tested)
+    """The list of the test images is written last."""
+    return (run.path / "test.parquet").exists()
 
 
-def _embedded(run: Run, device: torch.device) -> TestSet:
-    """Read the data again, embed the test images, and store embeddings, then who they are."""
-    spec, head, here = resolve(run.spec), run.head(), ranks()
+def _embedded(run: Run, asked: RunSpec, device: torch.device | None) -> TestSet:
+    """Read the data again, embed the test images, and store embeddings, then who they are. `asked` is a spec of the
+    run: it says where the data lie."""
+    device = device or pick_device(asked.train.device)
+    spec, head, here = resolve(asked), run.head(), ranks()
     data = read_data(spec.data)
     split = make_split(spec, data.table)
     if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):

@@ -20,10 +20,10 @@ class TestSet:
     """The N test images of a run as its model embeds them. A place is a number below N, a row is that of the data set.
 
     Parameters:
-        z: (N, D) raw embeddings; of a run of schema 1 unit vectors.
+        z: (N, D) raw embeddings.
         labels: (N,) class names.
         roles: (N,) query, gallery or both.
-        rows: (N,) rows of the data set; None for a run of schema 1, which did not keep them.
+        rows: (N,) rows of the data set; None where there is none, as for joined folds.
     """
 
     z: torch.Tensor                     # (N, D)
@@ -42,14 +42,9 @@ class TestSet:
         try:
             with np.load(path) as file:
                 z, labels = torch.from_numpy(file["embeddings"]), file["labels"]
-                if "roles" in file:
-                    return cls(z, labels, file["roles"], file["rows"])
+                return cls(z, labels, file["roles"], file["rows"])
         except UNREADABLE as error:
             raise NearkinError(f"the embeddings of run {run.hash} cannot be read ({type(error).__name__})") from error
-        roles = np.full(len(labels), "both", "<U7")                 # schema 1: the queries, then the gallery
-        if (queries := run.result["test_n"]) < len(labels):
-            roles[:queries], roles[queries:] = "query", "gallery"
-        return cls(z, labels, roles)
 
     def evaluate(self, **options: Any) -> Evaluation:
         """The metrics of these embeddings, each image in its role."""
@@ -146,3 +141,17 @@ def epochs_kept(run: Run) -> list[str]:
         if name.startswith("curve/") and name not in there:
             raise run.damaged(f"{name} is missing")
     return there
+
+
+def validation_of(run: Run, metric: str) -> float:
+    """A metric of a final run on its validation images: what training stored, else computed from their embeddings."""
+    stored = run.read_json("final.json")["validation"]
+    if metric in stored:
+        return stored[metric]
+    path = run.file("validation.npz")
+    try:
+        with np.load(path) as file:
+            z, labels = torch.from_numpy(file["embeddings"]), file["labels"]
+    except UNREADABLE as error:
+        raise run.damaged(f"validation.npz cannot be read ({type(error).__name__})") from error
+    return evaluate(z, labels, metrics=[metric]).metrics[metric]

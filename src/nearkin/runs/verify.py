@@ -117,10 +117,12 @@ def fits_name(run: Run) -> bool | None:
         return None
     try:
         spec = stored_spec(head["spec"])
-        name = spec.hash(head["data_hash"], head["split_hash"], loop=loop.VERSION, transforms=transforms.VERSION)
+        versions = {"loop": loop.VERSION, "transforms": transforms.VERSION}
+        data, split = head["data_hash"], head["split_hash"]
+        names = {spec.hash(data, split, former=former, **versions) for former in (False, True)}
     except (NearkinError, KeyError, TypeError, AttributeError):
         return None
-    return name == run.hash
+    return run.hash in names
 
 
 def _without_name(run: Run, error: NearkinError) -> str:

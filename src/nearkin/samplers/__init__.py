@@ -1,5 +1,6 @@
 """Batch samplers: `nearkin.samplers.X(labels, batch, seed).next()` gives the positions of the images of a batch."""
 
+from nearkin.miners.base import explain_modules
 from nearkin.samplers.balanced import Balanced
 from nearkin.samplers.bank import BankSampler
 from nearkin.samplers.base import BatchSampler
@@ -15,3 +16,4 @@ __all__ = [
     "DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "Covering", "HardNeighbours",
     "Random",
 ]  # fmt: skip
+explain_modules(__name__)                   # nearkin.samplers.random(...) names Random

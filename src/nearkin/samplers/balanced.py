@@ -1,10 +1,12 @@
 """Balanced (P×K) batches."""
 
+from typing import Any
+
 import numpy as np
 
 from nearkin.registry import SAMPLERS
 from nearkin.samplers.base import BatchSampler
-from nearkin.samplers.classes import Classes, check_classes, draw_different
+from nearkin.samplers.classes import Classes, check_classes, check_per_class, draw_different
 
 
 @SAMPLERS.register("balanced", version=2)
@@ -41,6 +43,11 @@ class Balanced(BatchSampler):
         self.per_class = per_class
         self.classes = Classes(self.labels)
         check_classes(self.classes, batch, per_class)
+
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """The images per class must divide the batch."""
+        check_per_class(batch, settings["per_class"])
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), K of one class after another."""

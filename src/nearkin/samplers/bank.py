@@ -73,13 +73,18 @@ class BankSampler(BatchSampler):
     def __len__(self) -> int:
         return len(self.labels) // self.batch
 
+    def _planned(self) -> list[np.ndarray] | np.ndarray:
+        if self._plan is None:
+            self._plan = np.array(super()._planned())               # (batches, B), once: the state is taken every step
+        return self._plan
+
     def state_dict(self) -> dict[str, Any]:
         """Pass and position, the bank (N, D), and the plan of the present pass (batches, B)."""
         state = super().state_dict()
         if self._bank is not None:
             state["bank"] = self._bank          # not a copy: a checkpoint saved after the step has the step's update
         if self._plan is not None:
-            state["plan"] = torch.from_numpy(np.stack(self._plan))  # (batches, B)
+            state["plan"] = torch.from_numpy(np.asarray(self._plan))        # (batches, B)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -88,7 +93,7 @@ class BankSampler(BatchSampler):
         if "bank" in state:
             self._bank = state["bank"].clone()
         if "plan" in state:
-            self._plan = list(state["plan"].numpy())
+            self._plan = state["plan"].numpy()
 
 
 def _units(z: Tensor) -> Tensor:

@@ -32,15 +32,19 @@ class BatchSampler:
         self.seed = seed
         self._pass = 0
         self._position = 0
-        self._plan: list[np.ndarray] | None = None
+        self._plan: list[np.ndarray] | np.ndarray | None = None
         if batch > len(self.labels):
             raise NearkinError(f"train.batch={batch} is larger than the {len(self.labels)} training images")
+
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """Refuse what no data can make right, before they are read: B and all hyper-parameters. By default nothing."""
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The batches of one pass: a list of positions in the training data, each (B,)."""
         raise NearkinError(f"{type(self).__name__} does not define plan(rng)")
 
-    def _planned(self) -> list[np.ndarray]:
+    def _planned(self) -> list[np.ndarray] | np.ndarray:
         if self._plan is None:
             self._plan = self.plan(np.random.default_rng([self.seed, self._pass]))
         return self._plan

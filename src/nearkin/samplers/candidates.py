@@ -1,5 +1,7 @@
 """What samplers share that choose a batch among candidates."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -44,8 +46,7 @@ class CandidateSampler(BankSampler):
         per_class: int = 2, big_batch: int = 512, candidates: int = 10, refresh: bool = True,
     ):  # fmt: skip
         super().__init__(labels, batch, seed, refresh=refresh)
-        check_per_class(batch, per_class)
-        check_big_batch(batch, big_batch)
+        self.check_settings(batch, per_class=per_class, big_batch=big_batch)
         at_least(1, candidates=candidates)
         if batch < 2:
             raise NearkinError(f"train.batch={batch}: a spread needs at least 2 images per batch")
@@ -53,6 +54,12 @@ class CandidateSampler(BankSampler):
         self.big_batch = big_batch
         self.candidates = candidates
         self.classes = Classes(self.labels)
+
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """The images per class must divide the batch, and the big batch must be no smaller."""
+        check_per_class(batch, settings["per_class"])
+        check_big_batch(batch, settings["big_batch"])
 
     def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:      # (b*,), (m, B) -> (m,)
         """The cost of each of m candidates against a big batch, (m,); lower is better.

@@ -1,12 +1,13 @@
 """Balanced batches that show every image."""
 
 import heapq
+from typing import Any
 
 import numpy as np
 
 from nearkin.registry import SAMPLERS
 from nearkin.samplers.base import BatchSampler
-from nearkin.samplers.classes import Classes, check_classes
+from nearkin.samplers.classes import Classes, check_classes, check_per_class
 
 
 @SAMPLERS.register("covering")
@@ -44,6 +45,11 @@ class Covering(BatchSampler):
         self.per_class = per_class
         self.classes = Classes(self.labels)
         check_classes(self.classes, batch, per_class)
+
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """The images per class must divide the batch."""
+        check_per_class(batch, settings["per_class"])
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The batches of one pass: positions in the training data, each (B,), K of one class after another."""

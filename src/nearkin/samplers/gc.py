@@ -1,5 +1,7 @@
 """Greedy coreset batches."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -9,7 +11,7 @@ from nearkin.samplers.candidates import check_big_batch
 from nearkin.samplers.classes import Classes, check_per_class
 
 
-@SAMPLERS.register("gc")
+@SAMPLERS.register("gc", version=2)
 class GC(BankSampler):
     """Greedy coreset: images that cover a random big batch, each with others of its class.
 
@@ -49,17 +51,23 @@ class GC(BankSampler):
         per_class: int = 2, big_batch: int = 512, refresh: bool = True,
     ):  # fmt: skip
         super().__init__(labels, batch, seed, refresh=refresh)
-        check_per_class(batch, per_class)
-        check_big_batch(batch, big_batch)
+        self.check_settings(batch, per_class=per_class, big_batch=big_batch)
         self.per_class = per_class
         self.big_batch = big_batch
         self.classes = Classes(self.labels)
 
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """The images per class must divide the batch, and the big batch must be no smaller."""
+        check_per_class(batch, settings["per_class"])
+        check_big_batch(batch, settings["big_batch"])
+
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), group after group."""
         batches = []
+        images, big_batch = len(self.labels), min(self.big_batch, len(self.labels))
         for _ in range(len(self)):
-            points = self.farthest_first(rng.permutation(len(self.labels))[: self.big_batch])
+            points = self.farthest_first(rng.choice(images, big_batch, replace=False))      # not a permutation of all
             batches.append(np.concatenate([self.classes.group(rng, row, self.per_class) for row in points]))
         return batches
 

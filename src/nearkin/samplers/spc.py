@@ -1,5 +1,7 @@
 """Samples per class, with replacement: what the public code of Roth et al. 2020 draws."""
 
+from typing import Any
+
 import numpy as np
 
 from nearkin.errors import NearkinError
@@ -39,9 +41,14 @@ class SPC(BatchSampler):
 
     def __init__(self, labels: np.ndarray, batch: int, seed: int, *, per_class: int = 2):
         super().__init__(labels, batch, seed)
-        check_per_class(batch, per_class)
+        self.check_settings(batch, per_class=per_class)
         self.per_class = per_class
         self.classes = Classes(self.labels)
+
+    @classmethod
+    def check_settings(cls, batch: int, **settings: Any) -> None:
+        """The images per class must divide the batch."""
+        check_per_class(batch, settings["per_class"])
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), group after group."""

@@ -11,9 +11,12 @@ from nearkin.runs.run import Run
 BUDGET = ("trials", "epochs", "steps", "images seen", "network", "size", "seeds", "folds", "selection")
 
 
-def budget_of(runs: list[Run], seeds: int, folds: int, *, joined: bool = False, trials: int = 0) -> dict[str, str]:
+def budget_of(
+    runs: list[Run], seeds: int, folds: int, *, joined: bool = False, trials: int = 0, searched_epochs: int = 0
+) -> dict[str, str]:
     """What one row of a comparison was given, in words; empty for untrained networks and unfinished rows. Joined folds
-    have as many times the size; `trials` are those of the search that chose the row's settings."""
+    have as many times the size; `trials` are those of the search that chose the row's settings, `searched_epochs` what
+    they were trained for, all together."""
     told = [run.read_json("final.json") for run in runs]
     if not told or not any(each["epochs_trained"] for each in told):
         return {}
@@ -21,7 +24,7 @@ def budget_of(runs: list[Run], seeds: int, folds: int, *, joined: bool = False, 
     times = folds if joined else 1
     size = {str(times * spec["model"]["dim"]) if spec["model"]["head"] != "none" else "pooled" for spec in specs}
     return {
-        "trials": str(trials),
+        "trials": f"{trials} of {searched_epochs:,} epochs in all" if searched_epochs else str(trials),
         "epochs": _all(str(spec["train"]["epochs"]) for spec in specs),
         "steps": _all(f"{each['steps']:,}" for each in told),
         "images seen": _all(f"{each['steps'] * spec['train']['batch']:,}"

@@ -17,6 +17,7 @@ class Cell:
     fold: int | None = None                     # of a protocol with folds
     baseline: str | None = None                 # which, if it was added beside trained cells
     trials: int = 0                             # of the search that chose its settings
+    searched_epochs: int = 0                    # that those trials were trained for, all together
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from nearkin.errors import NearkinError
@@ -26,29 +25,32 @@ def join(address: str) -> tuple[Any, bool]:
         address: HOST:PORT of a cluster of which this machine is a node; `auto`: the one that runs here, or where none
             does, one that is begun for this process.
     """
-    with _set(IMPATIENT):                                           # Ray reads some when it is imported
-        try:
-            import ray
-        except ImportError:
-            raise NearkinError("--ray: Ray is not installed; pip install 'nearkin[ray]'") from None
-        if ray.is_initialized():
-            return ray, False
-        if address == "auto":
-            address = running() or "local"
-        else:
-            check(address)
+    os.environ |= IMPATIENT | dict(os.environ)                      # Ray reads some when it is imported
+    try:
+        import ray
+    except ImportError:
+        raise NearkinError("--ray: Ray is not installed; pip install 'nearkin[ray]'") from None
+    if ray.is_initialized():
+        return ray, False
+    if address == "auto":
+        address = running() or "local"
+    else:
+        check(address)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
         alone: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
-        try:
-            with _handlers_kept():
-                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **alone)
-        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            if "AuthToken" in f"{error} {error.__cause__}":
-                hint = "it asks for a token: RAY_AUTH_MODE=token makes Ray send its own"
-            else:
-                hint = f"start it with `ray start` on this machine too ({' '.join(str(error).split())[:200]})"
-            raise NearkinError(f"--ray {address}: cannot join Ray: {hint}") from None
-    with contextlib.suppress(AttributeError):                       # a lost worker is told in a line of ours
-        ray._private.worker.print_to_stdstream = lambda *told, **options: None
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **alone)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if "AuthToken" in f"{error} {error.__cause__}":
+            hint = "it asks for a token: RAY_AUTH_MODE=token makes Ray send its own"
+        else:
+            hint = f"start it with `ray start` on this machine too ({' '.join(str(error).split())[:200]})"
+        raise NearkinError(f"--ray {address}: cannot join Ray: {hint}") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():   # Ray sets SIGTERM for itself
+            signal.signal(signal.SIGTERM, before)
+    with contextlib.suppress(AttributeError):                       # what Ray prints of lost workers breaks our tables
+        ray._private.worker.print_to_stdstream = lambda *words, **options: None
     return ray, True
 
 
@@ -58,8 +60,7 @@ def running() -> str | None:
         from ray._private.services import canonicalize_bootstrap_address
 
         found = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
-        if found is not None:
-            check(found)
+        check(found or "")
         return found
     except (ImportError, NearkinError):                             # what is noted on the disk may be long gone
         return None
@@ -90,12 +91,12 @@ class Watch:
     def __init__(self, address: str):
         self.address = address
         self.lost = False
-        self._over = threading.Event()
+        self.over = threading.Event()                               # once it is set, it looks no more
         threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:
         missed = 0
-        while missed < 3 and not self._over.wait(PATIENCE):
+        while missed < 3 and not self.over.wait(PATIENCE):
             try:
                 check(self.address)
                 missed = 0
@@ -107,31 +108,3 @@ class Watch:
         """Refuse to go on without the head."""
         if self.lost:
             raise ClusterLost(f"Ray at {self.address} no longer answers; the same command goes on once it is back")
-
-    def end(self) -> None:
-        """Look no more."""
-        self._over.set()
-
-
-@contextlib.contextmanager
-def _set(variables: dict[str, str]) -> Iterator[None]:
-    """Environment variables that are set inside, unless they are set already."""
-    own = {name: value for name, value in variables.items() if name not in os.environ}
-    os.environ.update(own)
-    try:
-        yield
-    finally:
-        for name in own:
-            del os.environ[name]
-
-
-@contextlib.contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """What signals do is afterwards what it was: Ray sets SIGTERM for itself."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if main and before is not None:
-            signal.signal(signal.SIGTERM, before)

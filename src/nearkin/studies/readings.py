@@ -17,7 +17,7 @@ PICKED = "picked on the test images"            # the brand of a reading that is
 def numbers(run: Run, select: str) -> dict[str, float | None]:
     """The test metrics of a run, as train.* those of its training embeddings, and its validation."""
     final = run.read_json("final.json")
-    space = final.get("train") or (run.result["train"] if run.tested else {})
+    space = final["train"]
     validation = {f"validation {select}": final["validation"].get(select)}
     return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
 

@@ -23,6 +23,8 @@ def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[R
     rows = []
     for labels in dict.fromkeys(cell.labels for cell in study.cells):
         mine = [job for job in jobs if job.cell.labels == labels]
+        if all(job.state == "elsewhere" for job in mine):           # left to another call, and nothing is stored yet
+            continue
         for evaluation in study.evaluations:
             if evaluation == "concatenated" and mine[0].cell.baseline is not None:
                 continue                                            # one network, not one per fold
@@ -71,7 +73,8 @@ def _row(
     behind = [job for key in used(units) for job in sources[key]]
     given = {job.cell.fold for job in behind}
     row.budget = budget_of([job.run for job in behind], row.seeds, len(given), joined=evaluation == "concatenated",
-                           trials=max(job.cell.trials for job in jobs))  # fmt: skip
+                           trials=max(job.cell.trials for job in jobs),
+                           searched_epochs=max(job.cell.searched_epochs for job in jobs))  # fmt: skip
     row.lacks = tuple(sorted(fold for fold in folds - given if fold is not None)) if behind else ()
     return row
 

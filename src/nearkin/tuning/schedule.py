@@ -13,6 +13,7 @@ FINALISTS = 3
 MOST_SEEDS = 5
 PASSES = 20                                     # over the training images, at most: longer runs overfit on our data
 SHARE = 0.75                                    # of the time is planned; the rest is for what takes longer than thought
+LEAST = 25                                      # steps of a unit, so that it says something; fewer of one method alone
 START = 1.0                                     # seconds to begin a run, in a process that is warm
 
 
@@ -66,8 +67,8 @@ def halved(methods: int) -> int:
 def plan(seconds: float, workers: int, costs: Costs, *, methods: int, per_pass: int) -> Plan:
     """The best use of `seconds`.
 
-    As many methods as possible are screened, for final runs of at least 8 steps; then runs become longer, up to 20
-    passes over the training images; what is left then goes into more seeds.
+    As many methods as possible are screened, for at least 25 steps each; then runs become longer, up to 20 passes over
+    the training images; what is left then goes into more seeds.
 
     Parameters:
         seconds: all that there is.
@@ -81,7 +82,7 @@ def plan(seconds: float, workers: int, costs: Costs, *, methods: int, per_pass: 
     for count in range(methods, 0, -1):
         finalists = min(FINALISTS, count)
         batches = _affordable(time, count, finalists, workers, costs)
-        if batches >= 1:
+        if batches >= (min(LEAST, most) if count > 1 else 1):
             break
     else:
         return Plan(0, 0, 0, 0, False)

@@ -10,8 +10,8 @@ from nearkin.config.spec import make_spec
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.verdict import Pair, judge
 from nearkin.studies.cells import Study
-from nearkin.tuning.ledger import Ledger, Trial
-from nearkin.tuning.propose import planned
+from nearkin.studies.propose import Trial, planned
+from nearkin.studies.trials import Ledger
 
 SETTINGS = ("tuned", "default")                 # labels of the last axis of a study that is searched
 
@@ -23,30 +23,26 @@ class Best:
     labels: tuple[str, ...]
     trial: Trial | None
     trials: int
+    epochs: int                                 # that the trials were trained for, all together
 
 
 def bests_of(ledgers: Sequence[Ledger]) -> list[Best]:
     """The best trial of every search."""
-    return [Best(ledger.search.labels, ledger.best(), planned(ledger.search)) for ledger in ledgers]
+    return [Best(ledger.search.labels, ledger.best(), planned(ledger.search), ledger.epochs()) for ledger in ledgers]
 
 
-def with_tuned(study: Study, bests: Sequence[Best], *, alone: bool = False) -> Study:
-    """The study with a row `tuned` for each row that was searched: the same seeds and folds, the best trial's values.
-
-    Parameters:
-        study: the study, whose rows are `default`.
-        bests: what the searches gave.
-        alone: without the default rows.
-    """
+def with_tuned(study: Study, bests: Sequence[Best]) -> Study:
+    """The study, whose rows are `default`, with a row `tuned` for each row that was searched: the same seeds and folds,
+    the best trial's values."""
     values = {best.labels: best for best in bests if best.trial is not None}
     tuned = []
     for cell in study.cells:
         own = None if cell.baseline is not None else values.get(cell.labels[:-1])
         if own is not None and own.trial is not None:
             spec = make_spec(cell.spec, dict(own.trial.values))
-            tuned.append(replace(cell, labels=(*cell.labels[:-1], "tuned"), spec=spec, trials=own.trials))
-    kept = [cell for cell in study.cells if cell.baseline is not None] if alone else list(study.cells)
-    return replace(study, cells=tuple([*kept, *tuned]))
+            tuned.append(replace(cell, labels=(*cell.labels[:-1], "tuned"), spec=spec, trials=own.trials,
+                                 searched_epochs=own.epochs))  # fmt: skip
+    return replace(study, cells=(*study.cells, *tuned))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Which values come next: each sampler against what its rule gives by hand."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,28 +10,28 @@ from nearkin.config.search import declared
 from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
 from nearkin.registry import LOSSES, MINERS
-from nearkin.spaces import Choice, Log, Uniform, Whole
-from nearkin.tuning.plan import Search
-from nearkin.tuning.propose import (
-    Tried,
+from nearkin.spaces import Space
+from nearkin.studies.propose import (
+    COMPLETE,
+    FAILED,
+    Trial,
     begins_with_own,
-    decoded,
-    distributions,
     drawn,
-    encoded,
     grid,
+    groups,
     planned,
     propose,
     scans,
 )
+from nearkin.studies.search import Search
 
-SPACE = {"loss.alpha": Uniform(2, 20, 2), "loss.beta": Uniform(10, 100, 10), "loss.base": Uniform(0, 1, 0.1)}
+SPACE = {"loss.alpha": Space(2, 20, 2), "loss.beta": Space(10, 100, 10), "loss.base": Space(0, 1, 0.1)}
 OWN = {"loss.alpha": 2.0, "loss.beta": 40.0, "loss.base": 0.5}
 
 
 def search(sampler="coordinate", trials=31, space=None, **more):
     spec = make_spec({"loss": "multi_similarity", "epochs": 9, **OWN})
-    return Search("toy", ("ms",), (spec,), space or SPACE, trials, sampler, (9,), 1, 3, **more)
+    return Search("toy", ("ms",), (spec,), ("0" * 12,), space or SPACE, trials, sampler, (9,), 1, 3, **more)
 
 
 def worth(values):
@@ -43,8 +44,8 @@ def go(own, trials=None):
     """All trials of a search, one after the other."""
     tried = []
     for number in range(trials or planned(own)):
-        values = propose(own, tried)
-        tried.append(Tried(number, values, worth(values), True))
+        values = propose(own, tried, [])
+        tried.append(Trial(number, values, (worth(values),), COMPLETE))
     return tried
 
 
@@ -71,13 +72,20 @@ def test_coordinate_search_is_the_procedure_by_hand():
 def test_coordinate_search_waits_for_a_scan_before_the_next():
     own = search(trials=7)
     assert [len(values) for values in scans(own)] == [2, 2, 2]
-    first = Tried(0, OWN, 1.0, True)
-    second = Tried(1, propose(own, [first]), None, False)
-    third = propose(own, [first, second])                           # of the same scan: independent of the second
+    first = Trial(0, OWN, (1.0,), COMPLETE)
+    second = Trial(1, propose(own, [first], []))
+    third = propose(own, [first, second], [])                       # of the same scan: independent of the second
     assert third["loss.alpha"] == 20
-    assert propose(own, [first, second, Tried(2, third, 5.0, True)]) is None
-    over = [first, Tried(1, second.values, None, True), Tried(2, third, 5.0, True)]     # the second has failed
-    assert propose(own, over) == {"loss.alpha": 20.0, "loss.beta": 10.0, "loss.base": 0.5}
+    assert propose(own, [first, second, Trial(2, third, (5.0,), COMPLETE)], []) is None
+    over = [first, Trial(1, second.values, state=FAILED), Trial(2, third, (5.0,), COMPLETE)]
+    assert propose(own, over, []) == {"loss.alpha": 20.0, "loss.beta": 10.0, "loss.base": 0.5}
+
+
+def test_scans_compete_each_by_itself():
+    assert groups(search(trials=8)) == [1, 3, 2, 2]
+    assert groups(search("random", trials=8)) == [8]
+    few = {"loss.alpha": Space(options=[2, 4]), "loss.base": Space(0, 1, 0.1)}
+    assert groups(search(trials=12, space=few)) == [1, 2, 5, 4]     # the first key has two values: the rest is drawn
 
 
 def test_grid_has_every_combination_once():
@@ -97,18 +105,8 @@ def test_random_draws_are_a_function_of_seed_and_number():
     assert tried[0].values == OWN                                   # the row's own values first
     assert [t.values for t in go(own, 5)] == [t.values for t in tried[:5]]
     alphas = [t.values["loss.alpha"] for t in tried[1:]]
-    assert set(alphas) == set(SPACE["loss.alpha"].points())
+    assert set(alphas) == set(SPACE["loss.alpha"].values(99))
     assert len({tuple(t.values.values()) for t in tried}) > 150
-
-
-def test_draws_lie_in_their_spaces_and_are_short():
-    random = np.random.default_rng(0)
-    for space in (Uniform(0.1, 2), Log(1e-6, 1), Whole(5, 50), Whole(1, 1000, log=True), Choice(["a", "b"])):
-        values = [drawn(space, random) for _ in range(300)]
-        assert all(space.contains(value) for value in values)
-        assert all(len(f"{value:.10g}".replace("-", "")) <= 10 for value in values if isinstance(value, float))
-    logs = np.log10([drawn(Log(1e-6, 1), random) for _ in range(2000)])
-    assert np.histogram(logs, 6, (-6, 0))[0].min() > 250            # evenly in the logarithm
 
 
 def spaces():
@@ -116,29 +114,42 @@ def spaces():
         for name in registry.names():
             for key, space in declared(registry[name]).items():
                 yield pytest.param(space, id=f"{name}.{key}")
+    for space in (Space(5, 50, whole=True), Space(1, 1000, log=True, whole=True), Space(options=["a", "b"])):
+        yield pytest.param(space, id=str(space))
 
 
 @pytest.mark.parametrize("space", list(spaces()))
-def test_what_optuna_sees_leads_back_to_the_value(space):
-    own = search(space={"loss.alpha": space})
-    distribution = distributions(own)["loss.alpha"]
+def test_draws_lie_in_their_space_and_are_short(space):
+    own = search("random", space={"loss.alpha": space})
+    values = [drawn(own, number)["loss.alpha"] for number in range(12)]
+    assert all(space.contains(value) for value in values)
+    assert all(len(f"{value:.10g}".replace("-", "")) <= 10 for value in values
+               if isinstance(value, float) and not space.options)  # fmt: skip
+    if space.count is not None:                                     # exactly: equal values, equal hash
+        assert set(values) <= set(space.values(10**6))
+    distribution = space.distribution()
     for value in space.values(7):
-        code = encoded(space, value)
-        assert distribution._contains(distribution.to_internal_repr(code))
-        assert decoded(space, code) == pytest.approx(value, rel=1e-3) if isinstance(value, float) else value
-        if space.points() is not None:
-            assert decoded(space, code) == value                    # exactly: equal values, equal hash
+        assert distribution._contains(distribution.to_internal_repr(space.nearest(value)))
 
 
-def test_a_value_outside_is_the_nearest_for_optuna():
-    assert encoded(Uniform(2, 100, 2), 1.0) == 0
-    assert encoded(Uniform(2, 100, 2), 41.2) == 20                  # 42
-    assert encoded(Log(1e-6, 1), 3.0) == 1
-    assert encoded(Choice(["a", "b"]), "c") == 0
+def test_a_logarithmic_space_is_drawn_evenly_in_the_logarithm():
+    own = search("random", space={"train.lr": Space(1e-6, 1, log=True)})
+    logs = np.log10([drawn(own, number)["train.lr"] for number in range(300)])
+    assert np.histogram(logs, 3, (-6, 0))[0].min() > 70
 
 
 def test_a_search_without_own_values_has_no_such_trial():
-    own = search("random", space={"train.clip": Uniform(1, 10)})
+    own = search("random", space={"train.clip": Space(1, 10)})
     assert own.start == {"train.clip": None}
     assert not begins_with_own(own)
-    assert 1 <= propose(own, [])["train.clip"] <= 10
+    assert 1 <= propose(own, [], [])["train.clip"] <= 10
+
+
+def test_equal_searches_have_one_key_and_others_another():
+    own = search("random")
+    assert own.key == search("random", trials=60).key               # more of the same
+    assert own.key != search("grid").key
+    assert search("grid").key != search("grid", trials=60).key
+    assert own.key != search("random", space={**SPACE, "loss.alpha": Space(2, 40, 2)}).key
+    assert own.key != replace(own, starts=("1" * 12,)).key
+    assert own.key == replace(own, study="another", labels=("x",)).key

@@ -1,8 +1,10 @@
 """`nearkin tune` as a user calls it: trials are never tested, rows are tuned alike, and a killed search goes on."""
 
+import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,14 +12,17 @@ import time
 
 import pytest
 import yaml
+from PIL import Image
+from stores import Done, Here
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
-from nearkin.tuning.plan import searches_of
-from nearkin.tuning.search import searching
+from nearkin.studies.scheduler import Failure
+from nearkin.studies.search import searches_of
+from nearkin.studies.searching import searching
 
 LOSSES = {"contrastive": {"loss": "contrastive"}, "ms": {"loss": "multi_similarity", "miner": "multi_similarity"}}
 
@@ -57,7 +62,7 @@ def test_a_study_with_tune_has_tuned_rows_beside_default_ones(study, tmp_path):
     assert "what tuning was worth on the test" in told
     note = " ".join(told.split()).partition("unequal trials")[2]
     assert re.search(r"0 \(\w+ default, \w+ default\)", note)
-    assert re.search(r"3 \(\w+ tuned, \w+ tuned\)", note)
+    assert re.search(r"3 of 6 epochs in all \(\w+ tuned, \w+ tuned\)", note)
     store = Store(runs)
     trials = [run for run in store.runs() if run.purpose == "trial"]
     finals = [run for run in store.runs() if run.purpose == "final"]
@@ -133,13 +138,128 @@ def test_bad_input_is_one_sentence(study, tmp_path):
     assert Store(runs).runs() == []
 
 
-def test_two_searches_of_one_name_with_different_spaces(study, tmp_path):
-    runs, axes = tmp_path / "runs", {"loss": {"contrastive": LOSSES["contrastive"]}}
-    one = {"trials": 1, "search": {"train.lr": {"low": 1e-4, "high": 1e-2, "log": True}}}
-    call("tune", study(one, axes=axes, seeds=[0]), "--runs", runs)
-    one["search"]["train.lr"]["high"] = 0.1
-    assert "train.lr: 0.0001 to 0.01, logarithmic, now 0.0001 to 0.1" in refused(
-        "tune", study(one, axes=axes, seeds=[0]), "--runs", runs)  # fmt: skip
+@pytest.fixture
+def here(monkeypatch):
+    """Runs are carried out in this process; what was is listed."""
+    carried_out = []
+
+    def executor(workers, ray):
+        found = Here(workers or 1)
+        found.tasks = carried_out
+        return found
+
+    monkeypatch.setattr("nearkin.cli.tune.executor_of", executor)
+    monkeypatch.setattr("nearkin.cli.study.executor_of", executor)
+    return carried_out
+
+
+ONE = {"axes": {"loss": {"contrastive": LOSSES["contrastive"]}}, "seeds": [0]}
+
+
+def test_another_space_is_another_search(study, tmp_path, here):
+    runs = tmp_path / "runs"
+    tune = {"trials": 2, "search": {"train.lr": {"low": 1e-4, "high": 1e-2, "log": True}}}
+    call("tune", study(tune, **ONE), "--runs", runs)
+    first = len(here)
+    call("tune", study(tune, **ONE), "--runs", runs)
+    assert len(here) == first                                       # nothing is done twice
+    tune["search"]["train.lr"]["high"] = 0.1
+    file = study(tune, **ONE)
+    call("tune", file, "--runs", runs)
+    assert len(here) > first
+    (ledger,) = ledgers_of(file, runs)
+    assert len(ledger.trials()) == 2
+
+
+def test_another_folder_of_images_is_another_search(study, tmp_path, here):
+    """The same study on root=A, then on root=B: they share no trial; a copy of A is A, wherever it lies."""
+    for name, offset in (("a", 0), ("b", 60)):
+        for label, number in itertools.product(range(12), range(6)):
+            (tmp_path / name / f"class{label}").mkdir(parents=True, exist_ok=True)
+            image = Image.effect_noise((16, 16), 10 + offset + 12 * label + number).convert("RGB")
+            image.save(tmp_path / name / f"class{label}" / f"{number}.png")
+    shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    base = {"dataset": "folder", "data.size": 16, "data.crop": 16, "data.resize": 16, "backbone": "convnet", "dim": 8,
+            "train.batch": 8, "sampler.per_class": 2, "epochs": 1, "train.batches_per_epoch": 2}  # fmt: skip
+    file, runs = study({"trials": 2}, base=base, **ONE), tmp_path / "runs"
+
+    def trials(name):
+        before = len(here)
+        call("tune", file, f"root={tmp_path / name}", "--runs", runs)
+        searches = searches_of(read_study(file, {"root": str(tmp_path / name)}))
+        (ledger,) = searching(searches, Store(runs)).ledgers
+        return {run for each in ledger.study.trials for run in each.user_attrs["runs"]}, len(here) - before
+
+    (first, carried_out), (second, as_many) = trials("a"), trials("b")
+    assert not first & second
+    assert carried_out == as_many == 3                              # two trials, one tuned run
+    assert trials("copy") == (first, 0)
+
+
+def test_a_full_disk_uses_up_no_trial(study, tmp_path, here, monkeypatch):
+    file = study({"trials": 3}, **ONE)
+    call("tune", file, "--runs", tmp_path / "whole")
+    runs, start = tmp_path / "runs", Here.start
+
+    def full(self, task, worker):
+        self.tasks.append(task)
+        return Done(Failure("the disk is full: cannot write log.jsonl", passing=True))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, "start", lambda self, task, worker: (start if len(list(runs.glob("*/final.json"))) < 2
+                                                                 else full)(self, task, worker))  # fmt: skip
+        assert "the disk is full" in refused("tune", file, "--runs", runs)
+    (ledger,) = ledgers_of(file, runs)
+    assert [trial.state for trial in ledger.trials()] == ["complete", "complete", "running"]
+    call("tune", file, "--runs", runs)
+    (whole,) = ledgers_of(file, tmp_path / "whole")
+    assert ledger.trials() == whole.trials()
+
+
+def test_settings_that_cannot_be_trained_are_tried_once(study, tmp_path, here):
+    axes = {"loss": {"softmax": {"loss": "softmax"}}}               # which declares one setting
+    tune = {"trials": 4, "search": {"train.lr": [1e-3, 1e30]}, "sampler": "grid"}
+    file, runs = study(tune, axes=axes, seeds=[0]), tmp_path / "runs"
+    assert "4 of 4, 2 failed" in call("tune", file, "--runs", runs)
+    before = len(here)
+    assert "4 of 4, 2 failed" in call("tune", file, "--runs", runs)
+    assert len(here) == before
+
+
+def test_trials_may_be_shorter_than_final_runs(study, tmp_path, here):
+    base = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet",
+            "dim": 8, "train.batch": 8, "sampler.per_class": 2, "epochs": 4, "train.batches_per_epoch": 2}  # fmt: skip
+    file, runs = study({"trials": 3, "epochs": 2}, base=base, **ONE), tmp_path / "runs"
+    said = call("study", file, "--runs", runs)
+    epochs = {run.purpose: run.stored["train"]["epochs"] for run in Store(runs).runs()}
+    assert epochs == {"trial": 2, "final": 4}
+    assert "3 of 6 epochs in all" in " ".join(said.split())
+    assert "unequal trials: 0 (contrastive, default); 3 of 6 epochs in all" in " ".join(
+        call("compare", "t", "--runs", runs).split())
+    assert "never validated" in refused(
+        "tune", study({"trials": 3, "epochs": 1}, base={**base, "train.eval_every": 2}, **ONE), "--runs", runs)
+
+
+def test_tune_leaves_the_default_rows_in_the_study(study, tmp_path, here):
+    file, runs = study({"trials": 2}, **ONE), tmp_path / "runs"
+    call("study", file, "--runs", runs)
+
+    def cells():
+        return json.loads((runs / "studies" / "t" / "study.json").read_text())["cells"]
+
+    before = cells()
+    assert [cell["labels"][1] for cell in before] == ["default", "tuned"]
+    call("tune", file, "--runs", runs)
+    assert cells() == before
+
+
+def test_where_the_default_settings_are_best_they_are_the_tuned_ones(study, tmp_path, here):
+    """A run that serves both rows is trained by `nearkin tune` too."""
+    file, runs = study({"trials": 1}, **ONE), tmp_path / "runs"     # the first trial has the row's own settings
+    said = call("tune", file, "--runs", runs)
+    assert "0 runs" not in said
+    (run,) = [run for run in Store(runs).runs() if run.purpose == "final"]
+    assert run.tested
 
 
 def test_two_processes_one_killed(study, tmp_path):
@@ -154,6 +274,7 @@ def test_two_processes_one_killed(study, tmp_path):
         if database.exists() and len(list((runs / "studies" / "t" / "trials").glob("*-[0-9].lock"))) >= 3:
             break
         time.sleep(0.05)
+    assert second.poll() is None, second.communicate()[0]
     os.kill(second.pid, signal.SIGKILL)
     second.communicate()
     said, _ = first.communicate(timeout=300)

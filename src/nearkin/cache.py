@@ -1,0 +1,134 @@
+"""The cache folder: where it is, what lies in it, and how it is kept within its limit."""
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock
+from platformdirs import user_cache_path
+from rich.filesize import decimal
+
+from nearkin.errors import NearkinError
+from nearkin.progress import note
+from nearkin.scratch import abandoned
+
+
+def cache_dir() -> Path:
+    """$NEARKIN_CACHE, else where this system keeps caches: on Linux $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin.
+    Everything in it can be made again."""
+    own = os.environ.get("NEARKIN_CACHE")
+    if own:
+        return Path(own).expanduser()
+    place = user_cache_path("nearkin", appauthor=False)
+    base = os.environ.get("XDG_CACHE_HOME")
+    _move_over((Path(base) if base else Path.home() / ".cache") / "nearkin", place)
+    return place
+
+
+@cache
+def _move_over(old: Path, new: Path) -> None:
+    """The cache was in ~/.cache on every system: it is moved to its place once, where there is none yet."""
+    if old == new or not old.is_dir() or new.exists():
+        return
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(old, new)
+    except OSError as error:
+        if old.is_dir():                                            # else another process has moved it
+            note(f"the cache is in {new} now; {old}, where it was, is not moved ({error.strerror}) and can be removed")
+    else:
+        note(f"the cache has moved from {old} to {new}")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One entry of the cache."""
+
+    kind: str           # decoded, packed, sizes, features, glyphs, hashes
+    path: Path
+    size: int           # bytes
+    used: float         # when it was last read, seconds since 1970
+
+    @property
+    def name(self) -> str:
+        """What it is, or will be once it is finished."""
+        name = self.path.name
+        return name[1:].rsplit(".", 2)[0] if name.startswith(".") else name.removesuffix(".part")
+
+    @property
+    def unfinished(self) -> bool:
+        """Is it being made, or was its making stopped? A `.part` will be finished by the same command."""
+        return self.path.name.startswith(".") or self.path.suffix == ".part"
+
+
+def cached() -> list[Kept]:
+    """All entries of the cache, largest first."""
+    found = []
+    for folder in cache_dir().iterdir() if cache_dir().is_dir() else ():
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.suffix == ".lock":
+                continue
+            try:
+                files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+                stats = [file.stat() for file in files]
+                used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
+            except FileNotFoundError:                               # another process has finished or removed it
+                continue
+            found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
+    return sorted(found, key=lambda each: -each.size)
+
+
+def cache_limit() -> float | None:
+    """$NEARKIN_CACHE_LIMIT in GB, as bytes; None: as much as the disk holds."""
+    told = os.environ.get("NEARKIN_CACHE_LIMIT")
+    try:
+        return float(told) * 1e9 if told else None
+    except ValueError:
+        raise NearkinError(f"NEARKIN_CACHE_LIMIT={told!r}: a number of GB, such as 50") from None
+
+
+def beyond(found: list[Kept], limit: float) -> list[Kept]:
+    """The least recently used entries that are too much."""
+    kept, gone = 0.0, []
+    for each in sorted(found, key=lambda each: -each.used):
+        kept += each.size
+        if kept > limit:
+            gone.append(each)
+    return gone
+
+
+def discard(entry: Kept) -> bool:
+    """Remove an entry of the cache, unless a process is making it; was it removed? The lock file stays: whoever waits
+    for it holds it next, and a new file of that name would be a second lock."""
+    if entry.path.name.startswith("."):                             # a scratch folder: its name says who makes it
+        return abandoned(entry.path, by_age=True) and _remove(entry.path)
+    try:
+        with FileLock(entry.path.with_name(f"{entry.name}.lock"), timeout=0):
+            return _remove(entry.path)
+    except OSError:                                                 # Timeout is one: somebody holds the lock
+        return False
+
+
+def _remove(path: Path) -> bool:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):                                     # it may be open (Windows), or somebody else's
+            path.unlink()
+    return not path.exists()
+
+
+def make_room(path: Path) -> None:
+    """Keep the cache within its limit; what was just made stays."""
+    if (limit := cache_limit()) is not None:
+        for entry in beyond(cached(), limit):
+            if entry.path != path:
+                discard(entry)
+
+
+def human(size: float) -> str:
+    """A number of bytes in words: '1.2 MB'; a MB is 1,000,000 bytes."""
+    return decimal(int(size))

@@ -1,0 +1,42 @@
+"""States (weights, optimiser, ...) in files."""
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nearkin.storage import UNREADABLE
+
+BROKEN = (*UNREADABLE, pickle.UnpicklingError)          # what reading a damaged state raises
+
+
+def write_state(path: Path, state: dict[str, Any]) -> None:
+    """Write a state; what goes wrong with the disk is an OSError."""
+    with open(path, "wb") as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:               # on a full disk torch hides the cause behind an error of its own
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+
+
+def read_state(path: Path, *, verified: bool) -> dict[str, Any]:
+    """Read a state; never unpickles code. Raises one of BROKEN.
+
+    Parameters:
+        path: the file.
+        verified: is its content known to be what was written? Otherwise the CRC-32 of each part is compared with
+            the one that it was written with: torch compares none.
+    """
+    if not verified:
+        _check_parts(path)
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _check_parts(path: Path) -> None:
+    """A BadZipFile where a part of a file that torch wrote has another CRC-32 than it was written with."""
+    if zipfile.is_zipfile(path):                                    # torch names what is no such file
+        with zipfile.ZipFile(path) as parts:
+            if (name := parts.testzip()) is not None:
+                raise zipfile.BadZipFile(f"bad CRC-32 of {name}")
