@@ -40,8 +40,9 @@ def flipped(file):
 def said(*words):
     """Exit code and all words; an exception other than ours fails the test."""
     done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exception is None or isinstance(done.exception, NearkinError | SystemExit), (words, repr(done.exception))
-    told = done.output + (str(done.exception) if isinstance(done.exception, NearkinError) else "")
+    error = done.exception
+    assert error is None or isinstance(error, NearkinError | SystemExit), (words, repr(error))
+    told = done.output + (str(error) if isinstance(error, NearkinError) else "")
     return done.exit_code, " ".join(told.split())
 
 

@@ -96,8 +96,8 @@ def test_unequal_seeds_use_the_common_ones(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
     (pair,) = first_family(found).pairs
     assert (pair.difference.n, pair.difference.mean) == (3, pytest.approx(-0.2))
-    assert [note for note in found.notes if "seeds" in note] == [
-        "unequal seeds: 0, 1, 2 (contrastive); 0, 1, 2, 3 (triplet); differences are taken on common seeds"]  # fmt: skip
+    words = "unequal seeds: 0, 1, 2 (contrastive); 0, 1, 2, 3 (triplet); differences are taken on common seeds"
+    assert [note for note in found.notes if "seeds" in note] == [words]
 
 
 def test_unequal_budgets_are_said(tmp_path):

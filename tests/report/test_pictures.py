@@ -14,7 +14,6 @@ from PIL import Image
 
 import nearkin
 from nearkin.data import load_table, open_images
-from nearkin.evaluation.per_query import write_per_query
 from nearkin.report import confusion, layout, maps, mislabelled, neighbours, pixels
 from nearkin.report.base import Chart, Words
 from nearkin.report.page import Page, render
@@ -22,7 +21,6 @@ from nearkin.report.pixels import Pictures
 from nearkin.report.sprite import COLUMNS, TILE, Sprite, place, thumb
 from nearkin.report.tested import Tested
 from nearkin.runs.store import Run
-
 
 
 def sorted_neighbours(tested, q):

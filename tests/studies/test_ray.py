@@ -66,9 +66,10 @@ def executor(cluster):
 
 @pytest.fixture
 def study(tmp_path, tiny):
+    """Two runs of seconds: none ends between a look at it and a signal to it."""
     file = tmp_path / "small.yaml"
     axes = {"loss": ["triplet", "proxy_anchor"]}
-    base = tiny | {"epochs": 24}
+    base = tiny | {"epochs": 8, "train.batches_per_epoch": 40}
     file.write_text(yaml.safe_dump({"base": base, "axes": axes, "seeds": [0], "baselines": "none", "metrics": ["nmi"]}))
     return read_study(file)
 
@@ -173,6 +174,7 @@ def test_a_worker_that_is_lost_for_good_is_a_passing_failure(executor, study, tm
     with RayExecutor(1) as impatient:                               # it shares the connection of the other one
         working = impatient.start(next(tasks_of([job])), 0)
         while (trainer := trainer_of(job.run)) is None:
+            assert working.alive, working.ended()
             impatient.wait([working], 0.05)
         os.kill(trainer, signal.SIGKILL)
         while working.alive:
@@ -195,12 +197,13 @@ def test_stopped_it_leaves_checkpoints_and_goes_on_from_them(executor, study, tm
             trainers.append(trainer_of(run))
 
     carried_out(study, tmp_path / "ray", executor, look_at_locks, stop=lambda: bool(begun))
-    for process in trainers:                                        # half an import may be in it: it serves no more
-        while Path(f"/proc/{process}").exists():
-            time.sleep(0.05)
+    assert not any(run.final for run in begun)
+    until = time.monotonic() + 60
+    while alive := [process for process in trainers if Path(f"/proc/{process}").exists()]:
+        assert time.monotonic() < until, alive                      # half an import may be in one: it serves no more
+        time.sleep(0.05)
     logs = {}
     for run in begun:
-        assert not run.final
         with run.lock():                                            # the caller no longer has it
             logs[run] = (run.path / "log.jsonl").read_bytes()
             assert run.load("checkpoint.pt")["log_size"] == len(logs[run])      # to the last step: made on purpose

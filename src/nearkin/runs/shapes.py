@@ -8,7 +8,7 @@ KEYS: dict[str, dict[str, type]] = {
     "curve.json": {"epochs": list},
 }
 
-# what every stored spec has, also the oldest; `object`: whatever it is, null too
+# what every stored spec has; `object`: whatever it is, null too
 SPEC: dict[str, dict[str, type]] = {
     "data": {"name": str, "size": object, "resize": object},
     "protocol": {"name": str},

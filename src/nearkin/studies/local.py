@@ -59,6 +59,8 @@ class LocalProcesses(Executor):
     def close(self) -> None:
         """End all processes."""
         for started in self._started:
+            started.cancel()
+        for started in self._started:
             started.stop()
         self._started = []
 
@@ -69,6 +71,7 @@ class LocalProcess(Working):
 
     process: BaseProcess
     task: Task
+    _cancelled: bool = False
 
     @property
     def alive(self) -> bool:
@@ -84,9 +87,15 @@ class LocalProcess(Working):
         why = Run(self.task.path).failure if code > 0 else None
         return Failure(why or f"the worker ended with exit code {code}", passing=code != FAILED, killed=code < 0)
 
+    def cancel(self) -> None:
+        """SIGTERM, which waits for the end of the step; a second one would end it without a checkpoint."""
+        if not self._cancelled:
+            self.process.terminate()
+        self._cancelled = True
+
     def stop(self) -> None:
-        """SIGTERM, which waits for the end of the step."""
-        self.process.terminate()
+        """Returns when the process has ended."""
+        self.cancel()
         self.process.join()
 
 
