@@ -215,6 +215,8 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         if folder.is_file():
             raise NearkinError(f"cannot write in {folder}: it is a file") from error
+        if error.errno == errno.ENOTDIR:                            # it would lie below a file
+            raise NearkinError(f"cannot write in {folder}: {error.strerror}") from error
         raise PassingError(f"cannot write in {folder}: {error.strerror or error}") from error
 
 
@@ -255,6 +257,8 @@ def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> E
     size = f" ({human(needs())} needed)" if needs is not None else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return PassingError(f"the disk is full: cannot write {path.name}{size} in {where}")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return PassingError(f"cannot write {path.name} in {where}: {error.strerror}")
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return NearkinError(f"cannot write {path.name} in {where}: {error.strerror}")
     return error

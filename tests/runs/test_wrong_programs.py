@@ -206,6 +206,18 @@ SPECIAL = {
 }  # fmt: skip
 
 
+READ_BESIDE = {                                     # settings that are read only beside others
+    "model.views": {"model.cut": "all"},
+    "memory.warmup": {"memory.size": 64},
+    "train.momentum": {"train.optimiser": "sgd"},
+    "train.step": {"train.schedule": "step"},
+    "train.gamma": {"train.schedule": "step"},
+    "train.clip_by": {"train.clip": 1.0},
+    "train.warmup": {"model.weights": "imagenet"},
+    "train.warmup_counts": {"model.weights": "imagenet", "train.warmup": 1},
+}
+
+
 def another(annotation, default):
     """A value of the same type that is not the default."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -223,7 +235,7 @@ def every_setting():
         for key, field in model.model_fields.items():
             word = f"{space}.{key}"
             if word not in UNHASHED:
-                yield {}, {word: SPECIAL.get(word) or another(field.annotation, field.default)}
+                yield READ_BESIDE.get(word, {}), {word: SPECIAL.get(word) or another(field.annotation, field.default)}
     for part, registry in REGISTRIES.items():
         for name in registry.names():
             for key, parameter in hyperparameters(registry[name]).items():

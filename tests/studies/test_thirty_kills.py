@@ -103,7 +103,7 @@ def test_a_choice(tmp_path):
     plan = Plan(batches=10, methods=4, finalists=2, seeds=3, whole=True)
     state = {"used": 0.0, "plan": plan.told(), "test": 1.0}         # as the first call would have stored it
     for runs in ("straight", "killed"):
-        choice = Choice(parse_words(words), 600, Store(tmp_path / runs), 2)
+        choice = Choice(parse_words(words), 600.0, Store(tmp_path / runs), 2)
         choice.state = dict(state)
         choice.keep()
         shutil.copytree(tmp_path / runs, tmp_path / f"{runs}-begun")

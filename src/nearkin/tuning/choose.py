@@ -76,7 +76,7 @@ class Choice:
         self.spec, self.said = spec, [*self.said, *more]
         self.select = spec.train.select
         self.sign = -1 if metric_of(self.select).sign < 0 else 1
-        key = json.dumps([self._starts(), minutes, workers])
+        key = json.dumps([self._starts(), float(minutes), workers])
         self.name = f"choose-{sha256(key.encode()).hexdigest()[:8]}"
         self.file = store.root / "studies" / self.name / "choose.json"
         self.state = self._stored()
