@@ -219,6 +219,7 @@ def serve(task: Task, mark: Path, folder: str) -> tuple[Failure | None, dict[str
         os.chdir(folder)
     os.environ["NEARKIN_NODE"] = node                               # runs/data.py: roots of this node
     warm_up()
+    signal.signal(signal.SIGINT, signal.default_int_handler)        # a cluster begun in the background ignores it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # Ray blocks it; engine/stops.py raises it
     failure = carry_out(task, LentStore(task.path.parent))
     release()                                                       # memory, which idle workers do not need
