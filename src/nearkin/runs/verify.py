@@ -1,5 +1,6 @@
 """`nearkin runs verify`: what of stored runs is missing, truncated or altered."""
 
+import time
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from nearkin.runs.run import Run
 from nearkin.runs.sums import Sum, sum_of
 from nearkin.storage import UNREADABLE
 
+LOOKS = 3                           # before a difference is called damage
 SMALL = 1 << 20                     # bytes up to which a file is read also without --deep
 
 
@@ -37,6 +39,30 @@ def verify(run: Run, *, deep: bool = False) -> Verified:
         run: the run.
         deep: read the large files too; otherwise they are compared by their size.
     """
+    for look in range(LOOKS):
+        folder = _identity(run)
+        try:
+            found = _verified(Run(run.path), deep)
+        except (NearkinError, OSError) as error:
+            found = Verified(run, True, [_without_name(run, error)])
+        if folder is None or _identity(run) != folder:              # removed, or trained anew, in the meantime
+            found = Verified(run, True, [], ["it was removed while it was looked at"])
+        if not found.problems:
+            break
+        if look + 1 < LOOKS:                                        # a process may just be writing it
+            time.sleep(0.05)
+    return found
+
+
+def _identity(run: Run) -> int | None:
+    """Which folder it is; None: there is none."""
+    try:
+        return run.path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _verified(run: Run, deep: bool) -> Verified:
     try:
         sums = run.sums()
     except NearkinError as error:
@@ -125,5 +151,5 @@ def fits_name(run: Run) -> bool | None:
     return run.hash in names
 
 
-def _without_name(run: Run, error: NearkinError) -> str:
+def _without_name(run: Run, error: Exception) -> str:
     return str(error).removeprefix(f"run {run.hash} is damaged: ")
