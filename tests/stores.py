@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from typer.testing import CliRunner
 
+from nearkin.cli.app import app
 from nearkin.config.spec import make_spec
+from nearkin.errors import NearkinError
 from nearkin.runs.run import SCHEMA
 from nearkin.runs.store import Store
 from nearkin.studies.local import carry_out
@@ -100,6 +103,15 @@ def contents(runs):
         result = {k: v for k, v in result.items() if k not in ("seconds", "tested")}
         found[run.hash] = (weights, arrays, result, run.metrics() if run.tested else {})
     return found
+
+
+def said(*words):
+    """Exit code and all words; an exception other than ours fails the test."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    error = done.exception
+    assert error is None or isinstance(error, NearkinError | SystemExit), (words, repr(error))
+    told = done.output + (str(error) if isinstance(error, NearkinError) else "")
+    return done.exit_code, " ".join(told.split())
 
 
 def carried_out(jobs, executor):

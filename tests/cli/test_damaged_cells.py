@@ -5,10 +5,8 @@ import re
 import shutil
 
 import pytest
-from typer.testing import CliRunner
+from stores import said
 
-from nearkin.cli.app import app
-from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 
 STUDY = """
@@ -35,15 +33,6 @@ def flipped(file):
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 64
     return content
-
-
-def said(*words):
-    """Exit code and all words; an exception other than ours fails the test."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    error = done.exception
-    assert error is None or isinstance(error, NearkinError | SystemExit), (words, repr(error))
-    told = done.output + (str(error) if isinstance(error, NearkinError) else "")
-    return done.exit_code, " ".join(told.split())
 
 
 @pytest.fixture(scope="module")

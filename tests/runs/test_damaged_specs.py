@@ -5,27 +5,15 @@ import shutil
 
 import pytest
 import yaml
-from stores import add_run
-from typer.testing import CliRunner
+from stores import add_run, said
 
 import nearkin
-from nearkin.cli.app import app
-from nearkin.errors import NearkinError
 from nearkin.runs.shapes import SPEC
 
 TINY = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet", "dim": 8,
         "train.batch": 8, "sampler.per_class": 2, "epochs": 1, "train.batches_per_epoch": 2}  # fmt: skip
 GOOD, OTHER = "a" * 12, "b" * 12
 KEYS = [*((part, key) for part, kinds in SPEC.items() for key in kinds), *((part, None) for part in SPEC)]
-
-
-def said(*words):
-    """Exit code and all words; an exception other than ours fails the test."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    error = done.exception
-    assert error is None or isinstance(error, NearkinError | SystemExit), (words, repr(error))
-    told = done.output + (str(error) if isinstance(error, NearkinError) else "")
-    return done.exit_code, " ".join(told.split())
 
 
 def edit(path, change):
