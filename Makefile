@@ -8,7 +8,7 @@ TABLES_CUB := cub cub_heads methods_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint test-slow kills imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint format test-slow kills imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -27,8 +27,13 @@ screenshots: $(READY)
 	@$(BIN)/python examples/screenshots.py report.html docs/images
 
 lint: $(READY)
+	@$(BIN)/ruff format --check --quiet src tests bench examples || { echo "make format: some files are not formatted"; exit 1; }
 	@$(BIN)/ruff check src tests bench examples
 	@$(BIN)/mypy
+
+format: $(READY)
+	@$(BIN)/ruff format src tests bench examples
+	@$(BIN)/ruff check --fix src tests bench examples
 
 test: lint
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

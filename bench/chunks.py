@@ -28,14 +28,21 @@ def measure(backbone: str, side: int, batch: int, chunk: int | None) -> None:
 
     def step(images: torch.Tensor, labels: torch.Tensor, chunk: int | None) -> None:
         loss, _, finish = batch_loss(
-            model, objective, images, labels, chunk=chunk, mix=None, generator=torch.Generator(), memory=None,
+            model,
+            objective,
+            images,
+            labels,
+            chunk=chunk,
+            mix=None,
+            generator=torch.Generator(),
+            memory=None,
             reseed=lambda c: None,
-        )  # fmt: skip
+        )
         loss.backward()
         finish()
 
     images = torch.randint(0, 255, (batch, 3, side, side), dtype=torch.uint8)
-    step(images[:4], labels[:4], None)                              # buffers of the libraries, gradients
+    step(images[:4], labels[:4], None)  # buffers of the libraries, gradients
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
     step(images, labels, chunk)

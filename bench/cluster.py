@@ -26,9 +26,12 @@ from nearkin.studies.runner import jobs_of, note, tasks_of
 from nearkin.studies.scheduler import schedule
 
 STUDY = {
-    "name": "bench", "base": {"dataset": "glyphs", "data.classes": 60, "backbone": "convnet", "dim": 64, "epochs": 2},
-    "axes": {"loss": ["triplet", "proxy_anchor"]}, "seeds": list(range(25)), "baselines": "none",
-}  # fmt: skip
+    "name": "bench",
+    "base": {"dataset": "glyphs", "data.classes": 60, "backbone": "convnet", "dim": 64, "epochs": 2},
+    "axes": {"loss": ["triplet", "proxy_anchor"]},
+    "seeds": list(range(25)),
+    "baselines": "none",
+}
 WORKERS, TURNS = 2, 3
 
 
@@ -53,16 +56,13 @@ def main():
     file = Path(folder.name) / "bench.yaml"
     file.write_text(yaml.safe_dump(STUDY))
     study = read_study(file)
-    jobs_of(study, Store(folder.name))                              # the glyphs are drawn
+    jobs_of(study, Store(folder.name))  # the glyphs are drawn
     from ray.cluster_utils import Cluster
 
     began = time.monotonic()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": WORKERS, "include_dashboard": False})
     begun = time.monotonic() - began
-    kinds = {
-        "local processes": lambda: LocalProcesses(WORKERS),
-        "Ray": lambda: RayExecutor(WORKERS, cluster.address),
-    }
+    kinds = {"local processes": lambda: LocalProcesses(WORKERS), "Ray": lambda: RayExecutor(WORKERS, cluster.address)}
     spent = {kind: [] for kind in kinds}
     load = os.getloadavg()[0]
     for _ in range(TURNS):

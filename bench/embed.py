@@ -46,13 +46,16 @@ def measure(way: str) -> dict[str, float]:
     """Images per CPU second of embedding and of training, and two numbers to compare the results by."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    torch.use_deterministic_algorithms(True, warn_only=True)        # as in a run
+    torch.use_deterministic_algorithms(True, warn_only=True)  # as in a run
     if way == "now":
         tune_allocator()
     model = build_model(backbone="efficientnet_lite0", weights="imagenet", dim=512, pool="both", freeze_bn=True)
     source, rows, device = Pixels(128), np.arange(IMAGES), torch.device("cpu")
-    run = (lambda: embedding.embed(model, source, rows, device)) if way == "now" else (
-        lambda: embed_plainly(model, source, rows))  # fmt: skip
+    run = (
+        (lambda: embedding.embed(model, source, rows, device))
+        if way == "now"
+        else (lambda: embed_plainly(model, source, rows))
+    )
     embed_seconds, z = best(run)
     model.train()
     loss = nearkin.losses.ProxyAnchor(100, 512)
@@ -72,8 +75,12 @@ def measure(way: str) -> dict[str, float]:
     else:
         train_seconds, value = best(step)
     unit = torch.nn.functional.normalize(z)
-    return {"embedding": IMAGES / embed_seconds, "training": BATCH / train_seconds, "loss": float(value),
-            "z": unit[:4, :8].flatten().tolist()}  # fmt: skip
+    return {
+        "embedding": IMAGES / embed_seconds,
+        "training": BATCH / train_seconds,
+        "loss": float(value),
+        "z": unit[:4, :8].flatten().tolist(),
+    }
 
 
 def best(run):

@@ -83,8 +83,8 @@ def extra_memory(n: int, classes: int, metrics: tuple[str, ...]) -> float:
 def _extra_memory(n: int, classes: int, metrics: tuple[str, ...]) -> float:
     torch.set_num_threads(1)
     z, labels = clustered(n, classes)
-    evaluate(z[:2000], labels[:2000])                       # whatever is loaded once is loaded now
-    Path("/proc/self/clear_refs").write_text("5")           # the peak begins anew
+    evaluate(z[:2000], labels[:2000])  # whatever is loaded once is loaded now
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = _status("VmRSS")
     evaluate(z, labels, metrics=metrics)
     return (_status("VmHWM") - before) / 1024

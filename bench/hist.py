@@ -24,7 +24,7 @@ def compare(what: str, steps: dict[str, Callable[[], object]], pairs: int) -> fl
     """Median of the ratios of neighbouring runs, second over first."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
-        step()                                                      # first-call costs are nobody's
+        step()  # first-call costs are nobody's
     for turn in range(pairs):
         for name in list(steps)[:: 1 if turn % 2 else -1]:
             began = time.process_time()
@@ -51,7 +51,7 @@ def alone(loss: Loss, labels: torch.Tensor) -> Callable[[], object]:
 
 def with_network(loss: Loss, labels: torch.Tensor, images: torch.Tensor) -> Callable[[], object]:
     torch.manual_seed(0)
-    model = build_model(backbone="resnet50", pool="both", dim=DIM, norm=loss.norm)      # type: ignore[arg-type]
+    model = build_model(backbone="resnet50", pool="both", dim=DIM, norm=loss.norm)  # type: ignore[arg-type]
     wanted = [*model.parameters(), *loss.parameters()]
     return lambda: torch.autograd.grad(loss(model(images).z, labels), wanted)
 

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40, help="how often the numbers of threads take turns")
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    tune_allocator()                                                # as every run does
+    tune_allocator()  # as every run does
     kinds = {"resized_crop": Augment(), "resize_crop": Augment(kind="resize_crop")}
     with tempfile.TemporaryDirectory() as folder:
         images = made_up(Path(folder))

@@ -25,14 +25,19 @@ from nearkin.models import build_model
 from nearkin.runs.prepare import make_source, prepare
 from nearkin.runs.store import Run
 
-SECONDS = 60    # of CPU time for each case: short rounds are repeated more often
-EPOCHS = 8      # the default of a run: what comes once a run (first and last weights) weighs as it does there
+SECONDS = 60  # of CPU time for each case: short rounds are repeated more often
+EPOCHS = 8  # the default of a run: what comes once a run (first and last weights) weighs as it does there
 CASES = {
     "glyphs, convnet": {"dataset": "glyphs", "dim": 64, "loss": "multi_similarity", "miner": "multi_similarity"},
     "cached features, 256 to 64": {"dataset": "glyphs", "dim": 64, "loss": "proxy_anchor", "cut": "all"},
     "cached features, 1280 to 128": {
-        "dataset": "glyphs", "dim": 128, "loss": "proxy_anchor", "cut": "all",
-        "backbone": "efficientnet_lite0", "weights": "imagenet", "data.size": 32,
+        "dataset": "glyphs",
+        "dim": 128,
+        "loss": "proxy_anchor",
+        "cut": "all",
+        "backbone": "efficientnet_lite0",
+        "weights": "imagenet",
+        "data.size": 32,
     },
 }
 

@@ -28,7 +28,7 @@ from memory import peak_bytes
 Step = Callable[[], object]
 SIZES = (112, 512)
 MEMORY_BATCH, MEMORY_BAR, MEMORY_BARS = 2048, 120, {"angular": 200, "snr_contrastive": 200, "snr_triplet": 200}
-CLASSES = 11318                                                     # Stanford Online Products' training classes
+CLASSES = 11318  # Stanford Online Products' training classes
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Case:
     name: str
     ours: Callable[[], nn.Module]
     theirs: Callable[[], Callable]
-    bar: float                                                      # at B = 512; at B = 112 it is 1
+    bar: float  # at B = 512; at B = 112 it is 1
     per_class: int = 4
     dim: int = 128
     proxies: bool = False
@@ -84,7 +84,8 @@ def pair_cases() -> Iterator[Case]:
         "margin + distance_weighted",
         lambda: WithMiner(losses.Margin(per_class=False), twice(miners.DistanceWeighted(upper=1.4))),
         lambda: WithMiner(pml.MarginLoss(learn_beta=True), pml_miners.DistanceWeightedMiner()),
-        10, per_class=2,                                            # theirs draws as many an anchor as its class has
+        10,
+        per_class=2,  # theirs draws as many an anchor as its class has
     )
     yield Case("triplet, all", lambda: losses.Triplet(margin=0.05, **active), pml.TripletMarginLoss, 10)
     yield Case(
@@ -108,10 +109,7 @@ def pair_cases() -> Iterator[Case]:
         2,
     )
     yield Case(
-        "angular",
-        lambda: AllCouples(losses.Angular(alpha=40.0, lam=1.0, npair=0.0, nu=0.0)),
-        pml.AngularLoss,
-        1.3,
+        "angular", lambda: AllCouples(losses.Angular(alpha=40.0, lam=1.0, npair=0.0, nu=0.0)), pml.AngularLoss, 1.3
     )
     yield Case("contrastive", losses.Contrastive, pml.ContrastiveLoss, 1.0)
 
@@ -126,14 +124,18 @@ def proxy_cases() -> Iterator[Case]:
         "norm_softmax", lambda: losses.NormSoftmax(*size), lambda: pml.NormalizedSoftmaxLoss(*size), 1.3, **common
     )
     yield Case(
-        "proxy_nca_pp", lambda: losses.ProxyNCApp(*size), lambda: pml.ProxyNCALoss(*size, softmax_scale=9), 1.3,
+        "proxy_nca_pp",
+        lambda: losses.ProxyNCApp(*size),
+        lambda: pml.ProxyNCALoss(*size, softmax_scale=9),
+        1.3,
         **common,
     )
     yield Case(
         "soft_triple, K = 2",
         lambda: losses.SoftTriple(*size, tau=0.0),
         lambda: pml.SoftTripleLoss(*size, centers_per_class=2),
-        1.3, **common,
+        1.3,
+        **common,
     )
 
 
@@ -150,7 +152,7 @@ def batch(b: int, dim: int, per_class: int) -> tuple[Tensor, Tensor]:
 def race(ours: Step, theirs: Step, seconds: float) -> tuple[float, float]:
     """Best CPU time of each, in seconds; a side that alone fills the time runs once."""
     best = [float("inf"), float("inf")]
-    ours()                                                          # first-call costs are nobody's
+    ours()  # first-call costs are nobody's
     spent = 0.0
     for repeat in range(200):
         for side, run in enumerate((ours, theirs)):

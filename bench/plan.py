@@ -27,9 +27,19 @@ from nearkin.models.build import create_backbone
 from nearkin.runs.prepare import Data, prepare
 from nearkin.studies.grid import read_study
 
-LOSSES = ("contrastive", "triplet", "margin", "multi_similarity", "npair", "fastap", "lifted_structure", "proxy_anchor",
-          "proxy_nca", "softmax")  # fmt: skip
-LINKS = 20_000                      # a file system allows so many names for one file
+LOSSES = (
+    "contrastive",
+    "triplet",
+    "margin",
+    "multi_similarity",
+    "npair",
+    "fastap",
+    "lifted_structure",
+    "proxy_anchor",
+    "proxy_nca",
+    "softmax",
+)
+LINKS = 20_000  # a file system allows so many names for one file
 
 
 def make_images(root: Path, images: int, classes: int) -> None:
@@ -107,7 +117,7 @@ def main() -> None:
         torch.save(create_backbone(settings.backbone).network.state_dict(), folder / "weights.pt")
         again = [sys.executable, __file__, "--study", make_study(folder, settings.backbone), "--cells"]
         environment = {**os.environ, "NEARKIN_CACHE": str(folder / "cache")}
-        subprocess.run([*again, "1"], env=environment, check=True, stdout=subprocess.DEVNULL)       # images are hashed
+        subprocess.run([*again, "1"], env=environment, check=True, stdout=subprocess.DEVNULL)  # images are hashed
         more = ["--profile"] if settings.profile else []
         subprocess.run([*again, str(settings.cells), *more], env=environment, check=True)
 

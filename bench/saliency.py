@@ -72,7 +72,7 @@ def main() -> None:
     model = build_model(backbone="efficientnet_lite0", weights="imagenet", dim=128).eval().requires_grad_(False)
     seen = Loaded(model, source, rows, np.zeros(count), np.full(count, "both"), torch.device("cpu"))
     embed, reference = network(seen, rows[:1])
-    list(each_map(seen, rows[:2], MEASURE, 0))                      # the first call is slower
+    list(each_map(seen, rows[:2], MEASURE, 0))  # the first call is slower
     spent = {"maps": 0.0, "folded": 0.0, "plain": 0.0}
     for start in range(0, count, FEW):
         own = rows[start : start + FEW]
@@ -81,8 +81,9 @@ def main() -> None:
         spent["maps"] += seconds(lambda own=own: list(each_map(seen, own, MEASURE, 0)))
         spent["plain"] += seconds(lambda x=ready, n=many: bare(lambda y: from_input(model, y), x, n, reference))
     copies = count * COPIES
-    table = Table("", "copies per CPU second", "maps / bare",
-                  title=f"{name}: {count} images x {COPIES} copies, {SIDE} pixels")  # fmt: skip
+    table = Table(
+        "", "copies per CPU second", "maps / bare", title=f"{name}: {count} images x {COPIES} copies, {SIDE} pixels"
+    )
     for what, time_ in spent.items():
         share = "" if what == "maps" else f"{time_ / spent['maps']:.2f}"
         table.add_row(f"bare, {what}" if what != "maps" else "maps", f"{copies / time_:.1f}", share)

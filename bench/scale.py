@@ -33,13 +33,13 @@ SIZES = (10_000, 100_000, 1_300_000)
 LAYOUTS = {"1000 classes": lambda n: 1000, "N/5 classes": lambda n: n // 5}
 BATCH, DIM, SOME = 120, 64, 10
 ROOT = Path("/data/imagenet/train")
-CLEARLY = 0.02                                              # seconds below which a growth says nothing
+CLEARLY = 0.02  # seconds below which a growth says nothing
 
 
 def made_up(n: int, classes: int) -> Table:
     """N rows in classes of three sizes."""
     mean = n // classes
-    sizes = np.resize([mean, mean - mean * 3 // 5, mean + mean * 3 // 5], classes)     # 5, 2 and 8 images
+    sizes = np.resize([mean, mean - mean * 3 // 5, mean + mean * 3 // 5], classes)  # 5, 2 and 8 images
     labels = np.resize(np.repeat(np.arange(classes), sizes), n)
     names = tuple(f"n{c:08d}" for c in range(classes))
     folders = [ROOT / name for name in names]
@@ -126,7 +126,7 @@ def measured(work: Callable[[], Callable[[], Any]]) -> tuple[float, int]:
             call = work()
             before = fresh_peak()
             began = time.process_time()
-            kept = call()                                           # not freed before the clock is read
+            kept = call()  # not freed before the clock is read
             taken = time.process_time() - began
             os.write(write, pickle.dumps((taken, peak() - before)))
             del kept
@@ -159,11 +159,13 @@ def row(name: str, layout: str, found: list[tuple[float, int]], sizes: list[int]
     per_batch = name.startswith("batch")
     seconds = [s / SOME if per_batch else s for s, _ in found]
     growth = max(
-        (later / max(earlier, CLEARLY / 10) / (1 if per_batch else m * math.log(m) / (n * math.log(n)))
-         for earlier, later, n, m in zip(seconds, seconds[1:], sizes, sizes[1:], strict=False)
-         if later > (CLEARLY / 4 if per_batch else CLEARLY)),
+        (
+            later / max(earlier, CLEARLY / 10) / (1 if per_batch else m * math.log(m) / (n * math.log(n)))
+            for earlier, later, n, m in zip(seconds, seconds[1:], sizes, sizes[1:], strict=False)
+            if later > (CLEARLY / 4 if per_batch else CLEARLY)
+        ),
         default=0.0,
-    )  # fmt: skip
+    )
     times = [f"{1000 * s:.1f} ms" if per_batch else f"{s:.3f} s" for s in seconds]
     mark = "  worse than N log N" if growth > 2 else ""
     return f"{name:<34} {layout:<13}" + "".join(f"{t:>11}" for t in times) + f"{human(found[-1][1]):>12}" + mark

@@ -23,9 +23,12 @@ from nearkin.studies.grid import read_study
 
 LOSSES = ["triplet", "contrastive", "margin", "multi_similarity", "proxy_anchor", "norm_softmax"]
 STUDY = {
-    "name": "bench", "base": {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4},
-    "axes": {"loss": LOSSES}, "seeds": [0, 1, 2], "baselines": "none",
-}  # fmt: skip
+    "name": "bench",
+    "base": {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4},
+    "axes": {"loss": LOSSES},
+    "seeds": [0, 1, 2],
+    "baselines": "none",
+}
 WORKERS = 2
 
 
@@ -35,7 +38,7 @@ def main():
         file = Path(folder) / "bench.yaml"
         file.write_text(yaml.safe_dump(STUDY))
         cells = read_study(file).cells
-        nearkin.train(cells[0].spec, runs=Path(folder) / "warm")    # the glyphs are drawn
+        nearkin.train(cells[0].spec, runs=Path(folder) / "warm")  # the glyphs are drawn
         began = time.process_time()
         for cell in cells:
             nearkin.train(cell.spec, runs=Path(folder) / "one")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-KINDS = {"train": 16, "valid": 4, "test": 10}       # classes of each split
+KINDS = {"train": 16, "valid": 4, "test": 10}  # classes of each split
 ABOUT = """Made by `make first-hour` (examples/first_hour.py), which runs every command below on a folder of made-up
 flowers: 20 images of each of 30 classes in train/, valid/ and test/, with one image copied from train to test and one
 broken file. Nothing is edited; numbers and times are those of the machine that made the page.
@@ -60,13 +60,24 @@ def make_folder(root: Path) -> None:
 
 def run(command: str, *, stop_after: float | None = None) -> None:
     """Print a command and what it says, as a terminal of 110 columns shows it."""
-    environment = {**os.environ, "COLUMNS": "110", "PATH": f"{BIN}:{os.environ['PATH']}", "NEARKIN_CACHE": "cache",
-                   "OMP_NUM_THREADS": "1"}  # fmt: skip
-    process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env=environment, start_new_session=True)  # fmt: skip
+    environment = {
+        **os.environ,
+        "COLUMNS": "110",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "NEARKIN_CACHE": "cache",
+        "OMP_NUM_THREADS": "1",
+    }
+    process = subprocess.Popen(
+        shlex.split(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
     print(f"```\n$ {command}")
     if stop_after is not None:
-        while not list(Path("runs").glob("*/log.jsonl")):           # it is training
+        while not list(Path("runs").glob("*/log.jsonl")):  # it is training
             time.sleep(0.1)
         time.sleep(stop_after)
         os.killpg(process.pid, signal.SIGINT)

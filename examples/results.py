@@ -45,21 +45,36 @@ def record(gathered: Gathered, metric: str) -> dict[str, Any]:
     for method in judged.methods:
         runs = []
         for key in method.row.members:
-            values = {name: row[method.name].members[key] for name, row in by_metric.items()
-                      if key in row[method.name].members}  # fmt: skip
+            values = {
+                name: row[method.name].members[key]
+                for name, row in by_metric.items()
+                if key in row[method.name].members
+            }
             stored = method.row.by_class(key)
             if stored is not None:
                 classes, queries = stored.classes, stored.queries.tolist()
-            runs.append({
-                "seed": key.seed, "fold": key.place.fold, "setting": list(key.place.setting), "values": values,
-                "by_class": None if stored is None else [round(float(x), 6) for x in stored.means],
-            })  # fmt: skip
+            runs.append(
+                {
+                    "seed": key.seed,
+                    "fold": key.place.fold,
+                    "setting": list(key.place.setting),
+                    "values": values,
+                    "by_class": None if stored is None else [round(float(x), 6) for x in stored.means],
+                }
+            )
         rows.append({"name": method.name, "kind": method.kind, "queries": method.row.queries, "runs": runs})
     return {
-        "study": gathered.name, "data": judged.data, "metric": metric, "select": gathered.select, "metrics": metrics,
-        "settings": list(judged.block_keys), "classes": list(classes), "queries": queries, "notes": judged.notes,
+        "study": gathered.name,
+        "data": judged.data,
+        "metric": metric,
+        "select": gathered.select,
+        "metrics": metrics,
+        "settings": list(judged.block_keys),
+        "classes": list(classes),
+        "queries": queries,
+        "notes": judged.notes,
         "rows": rows,
-    }  # fmt: skip
+    }
 
 
 def _rows(gathered: Gathered, judged: Comparison, metric: str) -> dict[str, Row]:
@@ -104,8 +119,15 @@ def render(recorded: Mapping[str, Any]) -> str:
     kinds = {method.name: method.kind for method in comparison.methods}
     columns = recorded["metrics"]
     unit = "points" if metric_of(metric).is_share else ""
-    header = ["method", "kind", *(f"{name} %" if metric_of(name).is_share else name for name in columns),
-              f"rank by {metric}", f"difference, {unit}", "95 % interval", "verdict"]  # fmt: skip
+    header = [
+        "method",
+        "kind",
+        *(f"{name} %" if metric_of(name).is_share else name for name in columns),
+        f"rank by {metric}",
+        f"difference, {unit}",
+        "95 % interval",
+        "verdict",
+    ]
     lines = [header, ["---", "---", *["---:"] * (len(columns) + 3), "---"]]
     for row in sorted(recorded["rows"], key=lambda row: _order(recorded, row)):
         pair = judged.get(row["name"])
@@ -114,11 +136,17 @@ def render(recorded: Mapping[str, Any]) -> str:
         if pair is not None:
             trained = kinds[row["name"]] != "untrained"
             verdict = verdict_words(pair, metric) if trained else "untrained: beside the family"
-        lines.append([
-            row["name"], row["kind"], *(_cell(recorded, row, name) for name in columns),
-            rank_words(may_be.get(row["name"])), "–" if d is None else amount(metric, d.mean, signed=True),
-            "–" if d is None else span(metric, d.low, d.high, signed=True), verdict,
-        ])  # fmt: skip
+        lines.append(
+            [
+                row["name"],
+                row["kind"],
+                *(_cell(recorded, row, name) for name in columns),
+                rank_words(may_be.get(row["name"])),
+                "–" if d is None else amount(metric, d.mean, signed=True),
+                "–" if d is None else span(metric, d.low, d.high, signed=True),
+                verdict,
+            ]
+        )
     table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
     seeds = sorted({run["seed"] for row in recorded["rows"] for run in row["runs"]})
     words = [f"mean ± standard deviation over {len(seeds)} seeds; verdicts by {metric}", *first_words(comparison)]
@@ -141,6 +169,7 @@ def _cell(recorded: Mapping[str, Any], row: Mapping[str, Any], metric: str) -> s
 
 def rendered(text: str) -> str:
     """A page with all its tables rendered anew."""
+
     def table(match: re.Match[str]) -> str:
         file = DOCS / "results" / f"{match[2]}.json"
         return match[1] + render(json.loads(file.read_text())) + match[3]

@@ -10,9 +10,9 @@ from nearkin.config.spec import make_spec
 from nearkin.runs.defaults import resolve
 
 LOSSES, SIZES, SEEDS, FOLDS = 10, 4, 10, 4
-SPEED = {"resnet50": 800, "bn_inception": 1400, "googlenet": 1800}      # images trained per second on one A100: assumed
-FORWARD = 3                         # an image that is only embedded costs a third of one that is trained
-IMAGES = {"cub": (5_864, 5_924), "cars196": (8_054, 8_131), "sop": (59_551, 60_502)}    # of training and test classes
+SPEED = {"resnet50": 800, "bn_inception": 1400, "googlenet": 1800}  # images trained per second on one A100: assumed
+FORWARD = 3  # an image that is only embedded costs a third of one that is trained
+IMAGES = {"cub": (5_864, 5_924), "cars196": (8_054, 8_131), "sop": (59_551, 60_502)}  # of training and test classes
 GPUS = (1, 8, 64)
 
 

@@ -28,6 +28,7 @@ def by_loss(study, value):
 
 def at(epoch):
     """The best validation result up to an epoch."""
+
     def value(member):
         lines = [line for line in member.run.log_lines() if line.get("epoch_end", epoch + 1) <= epoch]
         return max((line["validation"][METRIC] for line in lines if METRIC in line.get("validation", {})), default=None)
@@ -56,7 +57,8 @@ def main() -> None:
     if given.heads:
         heads = gather([given.heads], given.runs)
         screens["heads on frozen features"] = by_loss(
-            heads, lambda m: m.run.read_json("final.json")["validation"].get(METRIC))
+            heads, lambda m: m.run.read_json("final.json")["validation"].get(METRIC)
+        )
     for name, own in screens.items():
         (a, n), (b, _) = correlation(own, validation), correlation(own, tested)
         print(f"| {name} | {n} | {a:+.2f} | {b:+.2f} |")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-SHOTS = {"report": (1200, 900, "light")}                # name -> width, height, colour scheme
+SHOTS = {"report": (1200, 900, "light")}  # name -> width, height, colour scheme
 
 
 def main(page: Path, folder: Path) -> None:

@@ -66,8 +66,16 @@ def draw(name: str, panels: list[tuple[str, Any, Any]], folder: Path) -> Path:
     for axes, (label, run, result) in zip(circles, panels, strict=True):
         _circle(axes, label, run, result)
     figure.suptitle(f"The {name} toy", fontsize=14, color=INK, y=0.98)
-    figure.legend(handles=_legend(), loc="lower center", ncols=8, frameon=False, fontsize=9, labelcolor=INK,
-                  handletextpad=0.1, columnspacing=1.4)
+    figure.legend(
+        handles=_legend(),
+        loc="lower center",
+        ncols=8,
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        handletextpad=0.1,
+        columnspacing=1.4,
+    )
     figure.subplots_adjust(left=0.05, right=0.98, top=0.87, bottom=0.06, wspace=0.06, hspace=0.2)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"toy_{name}.png"

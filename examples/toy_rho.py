@@ -31,13 +31,13 @@ from nearkin.miners import All
 from nearkin.numerics import unit
 from nearkin.regularisers import Rho
 
-POINTS = 15         # of each line, drawn without replacement from 100 equispaced ones
+POINTS = 15  # of each line, drawn without replacement from 100 equispaced ones
 BATCH = 24
 STEPS = 200
 LR = 0.03
 MARGIN = 0.1
 
-Segment = tuple[tuple[float, float], tuple[float, float]]           # from (x, y) to (x, y)
+Segment = tuple[tuple[float, float], tuple[float, float]]  # from (x, y) to (x, y)
 
 
 @dataclass(frozen=True)
@@ -83,28 +83,28 @@ MODES = (
 
 
 class Result(NamedTuple):
-    train_spread: float     # degrees
+    train_spread: float  # degrees
     test_spread: float
-    share: float            # of the first of the two singular values, training set
-    rho: float              # spectral decay of the training set, both singular values
-    nearest: float          # test points whose nearest other test point is of their class
+    share: float  # of the first of the two singular values, training set
+    rho: float  # spectral decay of the training set, both singular values
+    nearest: float  # test points whose nearest other test point is of their class
 
 
 def sample(segments: list[Segment]) -> tuple[Tensor, Tensor]:
     points = []
     for start, end in segments:
-        t = torch.linspace(0, 1, 100)[torch.randperm(100)[:POINTS], None]                       # (15, 1)
-        points.append(torch.tensor(start) + t * (torch.tensor(end) - torch.tensor(start)))      # (15, 2)
-    return torch.cat(points), torch.arange(len(segments)).repeat_interleave(POINTS)             # (60, 2), (60,)
+        t = torch.linspace(0, 1, 100)[torch.randperm(100)[:POINTS], None]  # (15, 1)
+        points.append(torch.tensor(start) + t * (torch.tensor(end) - torch.tensor(start)))  # (15, 2)
+    return torch.cat(points), torch.arange(len(segments)).repeat_interleave(POINTS)  # (60, 2), (60,)
 
 
 @dataclass(frozen=True)
 class Run:
-    train_x: Tensor                                                 # (60, 2)
-    test_x: Tensor                                                  # (60, 2)
-    train_z: Tensor                                                 # (60, 2), on the circle
-    test_z: Tensor                                                  # (60, 2), on the circle
-    labels: Tensor                                                  # (60,) of either set
+    train_x: Tensor  # (60, 2)
+    test_x: Tensor  # (60, 2)
+    train_z: Tensor  # (60, 2), on the circle
+    test_z: Tensor  # (60, 2), on the circle
+    labels: Tensor  # (60,) of either set
 
     def result(self) -> Result:
         sigma = singular_values(self.train_z)
@@ -136,7 +136,7 @@ def run(toy: Toy, mode: Mode, seed: int) -> Run:
 
 def spread(e: Tensor) -> float:
     """Mean angle, in degrees, between the points of a set and their mean direction."""
-    cosine = e.double() @ unit(e.double().mean(0))                                              # (60,)
+    cosine = e.double() @ unit(e.double().mean(0))  # (60,)
     return float(torch.rad2deg(cosine.clamp(-1, 1).acos()).mean())
 
 
@@ -155,7 +155,7 @@ def main() -> None:
         results = np.array([r.result() for r in runs]).reshape(len(MODES), arguments.seeds, -1)
         table(toy.name, [mode.label for mode in MODES], results)
         if arguments.out:
-            typical = np.argsort(results[:, :, 1], axis=1, kind="stable")[:, (arguments.seeds - 1) // 2]    # (modes,)
+            typical = np.argsort(results[:, :, 1], axis=1, kind="stable")[:, (arguments.seeds - 1) // 2]  # (modes,)
             panels = [
                 (mode.label, runs[i * arguments.seeds + seed], Result(*results[i, seed]))
                 for i, (mode, seed) in enumerate(zip(MODES, typical, strict=True))

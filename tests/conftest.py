@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-os.environ.setdefault("NEARKIN_FSYNC", "0")      # no test cuts the power
-torch.set_num_threads(1)        # two test workers with two threads each would starve each other
+os.environ.setdefault("NEARKIN_FSYNC", "0")  # no test cuts the power
+torch.set_num_threads(1)  # two test workers with two threads each would starve each other
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,9 +33,15 @@ def cub_root():
 
 
 TINY = {
-    "dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-    "train.batch": 16, "sampler.per_class": 4, "epochs": 2,
-}  # fmt: skip
+    "dataset": "glyphs",
+    "data.classes": 24,
+    "data.per_class": 10,
+    "backbone": "convnet",
+    "dim": 16,
+    "train.batch": 16,
+    "sampler.per_class": 4,
+    "epochs": 2,
+}
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
 
-B, INPUT, DIM, CLASSES = 13, 9, 8, 4        # 13: no two or three slices are equal
+B, INPUT, DIM, CLASSES = 13, 9, 8, 4  # 13: no two or three slices are equal
 
 
 def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]:
@@ -40,8 +40,9 @@ def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]
 
 def _work(job: str, rank: int, world: int, port: int, folder: Path, arguments: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
-                      MASTER_PORT=str(port))  # fmt: skip
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
     try:
         answer = globals()[job](rank, world, *arguments)
     except Exception:
@@ -77,9 +78,16 @@ def gradients(net, objective, ranks, x, labels, chunk=None, memory=None):
     """Loss, and gradients of network and objective, as the training loop makes them."""
     with acting_as(ranks):
         loss, _, finish = batch_loss(
-            net, objective, x[ranks.mine(len(x))], labels, chunk=chunk, mix=None, memory=memory,
-            generator=torch.Generator().manual_seed(3), reseed=lambda c: torch.manual_seed(100 + c),
-        )  # fmt: skip
+            net,
+            objective,
+            x[ranks.mine(len(x))],
+            labels,
+            chunk=chunk,
+            mix=None,
+            memory=memory,
+            generator=torch.Generator().manual_seed(3),
+            reseed=lambda c: torch.manual_seed(100 + c),
+        )
     parameters = [*net.parameters(), *objective.parameters()]
     for parameter in parameters:
         parameter.grad = None

@@ -20,9 +20,19 @@ SPACE = {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}
 
 
 def add_run(
-    root, name, words, metrics, *, seed=0, data_hash="d0", validation=None, curve=None, steps=100, queries=None,
+    root,
+    name,
+    words,
+    metrics,
+    *,
+    seed=0,
+    data_hash="d0",
+    validation=None,
+    curve=None,
+    steps=100,
+    queries=None,
     per_query=None,
-):  # fmt: skip
+):
     """runs/NAME: final and tested, with these test metrics (shares) and, epoch by epoch, this test curve. `per_query`
     is metric -> class -> values of its queries."""
     path = Path(root) / name
@@ -34,11 +44,17 @@ def add_run(
     head = {"schema": SCHEMA, "spec": spec, "data_hash": data_hash, "split_hash": "s0"}
     (path / "spec.yaml").write_text(yaml.safe_dump(head))
     final = {
-        "rule": "best epoch on held-out training classes", "select": "map_at_r",
-        "epoch": epochs, "epochs_trained": epochs,
-        "steps": steps if epochs else 0, "validation": validation or {"recall@1": 0.5, "map_at_r": 0.4}, "train": SPACE,
-        "split": "train 90 classes", "skipped_images": 0, "seconds": 10.0,
-    }  # fmt: skip
+        "rule": "best epoch on held-out training classes",
+        "select": "map_at_r",
+        "epoch": epochs,
+        "epochs_trained": epochs,
+        "steps": steps if epochs else 0,
+        "validation": validation or {"recall@1": 0.5, "map_at_r": 0.4},
+        "train": SPACE,
+        "split": "train 90 classes",
+        "skipped_images": 0,
+        "seconds": 10.0,
+    }
     (path / "final.json").write_text(json.dumps(final))
     noted = {} if queries is None else {"test_n": queries}
     (path / "result.json").write_text(json.dumps(final | {"hash": name, "test": metrics} | noted))
@@ -56,18 +72,25 @@ def _write_per_query(path, per_query):
 
     first = next(iter(per_query.values()))
     labels = [label for label, values in first.items() for _ in values]
-    columns = {metric: [float(v) for values in classes.values() for v in values]
-               for metric, classes in per_query.items()}  # fmt: skip
+    columns = {
+        metric: [float(v) for values in classes.values() for v in values] for metric, classes in per_query.items()
+    }
     pq.write_table(pa.table({"query": range(len(labels)), "label": labels} | columns), path / "per_query.parquet")
 
 
 def add_study(root, name, axes, cells, **more):
     """runs/studies/NAME/study.json over cells (labels, seed, run[, fold, baseline, error])."""
     told = {
-        "name": name, "twin": "", "axes": list(axes), "metrics": ["recall@1", "map_at_r"], "select": "map_at_r",
-        "readings": ["chosen"], "evaluations": ["separated"], "file": f"name: {name}\n",
+        "name": name,
+        "twin": "",
+        "axes": list(axes),
+        "metrics": ["recall@1", "map_at_r"],
+        "select": "map_at_r",
+        "readings": ["chosen"],
+        "evaluations": ["separated"],
+        "file": f"name: {name}\n",
         "cells": [{"fold": None, "baseline": None, "error": None} | cell for cell in cells],
-    } | more  # fmt: skip
+    } | more
     path = Path(root) / "studies" / name / "study.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(told))

@@ -102,7 +102,7 @@ class TestThePlace:
         assert (new / "decoded" / "a").is_dir()
         assert not old.exists()
         assert " ".join(capsys.readouterr().err.split()) == f"the cache has moved from {old} to {new}"
-        old.mkdir()                                                 # there are two now: nothing is overwritten
+        old.mkdir()  # there are two now: nothing is overwritten
         cache._move_over.cache_clear()
         assert cache_dir() == new
         assert old.is_dir()
@@ -119,4 +119,9 @@ class TestThePlace:
 
 def test_sizes_in_words():
     assert [human(size) for size in (0, 999, 1500, 12_345_678, 1.5e12)] == [
-        "0 bytes", "999 bytes", "1.5 kB", "12.3 MB", "1.5 TB"]  # fmt: skip
+        "0 bytes",
+        "999 bytes",
+        "1.5 kB",
+        "12.3 MB",
+        "1.5 TB",
+    ]

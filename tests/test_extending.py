@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +21,16 @@ NAMES = sorted(set(re.findall(r"^@\w+(?:\.register)?\(\"(my_\w+)\"", PAGE, re.M)
 # files of the suite that check a part of each kind because it is registered
 CHECKED_BY = {
     "my_loss": [
-        "losses/test_loss_oracles.py", "losses/test_loss_properties.py", "losses/test_loss_docs.py",
+        "losses/test_loss_oracles.py",
+        "losses/test_loss_properties.py",
+        "losses/test_loss_docs.py",
         "runs/test_search_spaces.py",
     ],
     "my_miner": [
-        "miners/test_miners.py", "engine/test_objective.py", "losses/test_loss_docs.py", "runs/test_search_spaces.py",
+        "miners/test_miners.py",
+        "engine/test_objective.py",
+        "losses/test_loss_docs.py",
+        "runs/test_search_spaces.py",
     ],
     "my_sampler": ["samplers/test_samplers.py"],
     "my_backbone": ["models/test_backbones.py", "models/test_drml_head.py"],
@@ -41,7 +45,7 @@ class Edit(NamedTuple):
     """What the page wants done to one file."""
 
     file: str
-    how: str                    # new, code, import or name
+    how: str  # new, code, import or name
     text: str
 
 
@@ -81,14 +85,11 @@ def with_name(text: str, name: str) -> str:
     names = ast.literal_eval(node.value)
     if name in names:
         return text
-    column = node.end_lineno - node.lineno == len(names) + 1        # one name per line
     names = sorted([*names, name], key=lambda n: (not n.isupper(), not n[0].isupper(), n))
     quoted = [f'"{n}"' for n in names]
     whole = f"__all__ = [{', '.join(quoted)}]"
-    if column or len(whole) > 120:
-        rows = [f"    {q}," for q in quoted] if column else textwrap.wrap(", ".join(quoted) + ",", 116)
-        body = "\n".join(row if column else f"    {row}" for row in rows)
-        whole = f"__all__ = [\n{body}\n]" + ("" if column else "  # fmt: skip")
+    if len(whole) > 120:  # as ruff formats it: one name per line
+        whole = "__all__ = [\n" + "".join(f"    {q},\n" for q in quoted) + "]"
     lines = text.splitlines()
     return "\n".join([*lines[: node.lineno - 1], whole, *lines[node.end_lineno :]]) + "\n"
 
@@ -152,9 +153,20 @@ def test_done_once_is_done(copy):
 def test_the_suite_finds_and_checks_the_new_parts(copy, tmp_path):
     chosen = " or ".join(["(my_ and not my_images)", "extending", "test_architecture", *AT_ONCE])
     said = python(
-        copy, "import pytest\nsys.exit(pytest.main(sys.argv[2:]))", "tests", "--ignore=tests/test_extending.py",
-        "-m", "not slow", "-k", chosen, "-rpfE", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "base"),
-    )  # fmt: skip
+        copy,
+        "import pytest\nsys.exit(pytest.main(sys.argv[2:]))",
+        "tests",
+        "--ignore=tests/test_extending.py",
+        "-m",
+        "not slow",
+        "-k",
+        chosen,
+        "-rpfE",
+        "-p",
+        "no:cacheprovider",
+        "--basetemp",
+        str(tmp_path / "base"),
+    )
     passed = [line for line in said.splitlines() if line.startswith("PASSED")]
     wanted = [(f"tests/{file}::", name) for name, files in CHECKED_BY.items() for file in files]
     wanted += [("tests/test_words.py::", name) for name in NAMES] + [("tests/", f"::{test}") for test in AT_ONCE]

@@ -59,13 +59,16 @@ def test_a_loss_without_use_for_it_says_so_when_the_run_is_built(name, tiny, tmp
         nearkin.train(tiny | {"loss": name, "memory.size": 10}, runs=tmp_path)
 
 
-@pytest.mark.parametrize(("words", "why"), [
-    ({"loss": "npair", "loss.pairing": "class"}, "with each other"),
-    ({"loss": "contrastive", "regulariser": "mixup"}, "no one label"),
-    ({"loss": "contrastive", "method": "drml"}, "method drml"),
-    ({"loss": "pytorch_metric_learning.losses.NTXentLoss"}, "another library"),
-    ({"loss": "contrastive", "miner": "pytorch_metric_learning.miners.MultiSimilarityMiner"}, "another library"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"loss": "npair", "loss.pairing": "class"}, "with each other"),
+        ({"loss": "contrastive", "regulariser": "mixup"}, "no one label"),
+        ({"loss": "contrastive", "method": "drml"}, "method drml"),
+        ({"loss": "pytorch_metric_learning.losses.NTXentLoss"}, "another library"),
+        ({"loss": "contrastive", "miner": "pytorch_metric_learning.miners.MultiSimilarityMiner"}, "another library"),
+    ],
+)
 def test_other_combinations_that_make_no_sense(words, why, tiny, tmp_path):
     with pytest.raises(NearkinError, match=rf"memory.size does not go with .*{why}"):
         nearkin.train(tiny | words | {"memory.size": 10}, runs=tmp_path)
@@ -90,8 +93,14 @@ def test_the_oldest_rows_go_first(batches):
         number += size
         memory.add(torch.tensor([[r, -r] for r in rows]).float(), torch.tensor(rows) % 3, step)
         kept = (kept + [(r, r % 3, step) for r in rows])[-7:]
-    held = sorted(zip(memory.z[: len(memory), 0].tolist(), memory.labels[: len(memory)].tolist(),
-                      memory.step[: len(memory)].tolist(), strict=True))  # fmt: skip
+    held = sorted(
+        zip(
+            memory.z[: len(memory), 0].tolist(),
+            memory.labels[: len(memory)].tolist(),
+            memory.step[: len(memory)].tolist(),
+            strict=True,
+        )
+    )
     assert held == kept
 
 
@@ -116,7 +125,7 @@ def test_a_run_with_memory_and_bank_resumes_to_the_bit(sampler, tiny, tmp_path, 
     straight = nearkin.train(words, runs=tmp_path / "straight")
     stopped = tmp_path / "stopped"
     steps = max(line.get("step", 0) for line in straight.log_lines())
-    for stop in (2, steps // 2 + 1):                                # in the warm-up, and with the memory in use
+    for stop in (2, steps // 2 + 1):  # in the warm-up, and with the memory in use
 
         def watch(entry, stop=stop):
             if entry.get("step") == stop:
@@ -133,7 +142,7 @@ def test_a_run_with_memory_and_bank_resumes_to_the_bit(sampler, tiny, tmp_path, 
     plain = nearkin.train(words | {"memory.size": 0}, runs=tmp_path / "plain")
     with_memory, without = ([line["loss"] for line in run.log_lines() if "step" in line] for run in (straight, plain))
     assert [a == b for a, b in zip(with_memory, without, strict=True)][: steps // 2] == [True] * (steps // 2)
-    assert with_memory[-1] != without[-1]                           # used after the warm-up of one epoch
+    assert with_memory[-1] != without[-1]  # used after the warm-up of one epoch
 
 
 def test_memory_waits_for_its_warm_up(tiny, tmp_path):

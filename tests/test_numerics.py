@@ -95,8 +95,10 @@ def test_cross_entropy_is_torchs():
 
 def test_soft_histogram_spreads_each_entry_over_its_two_nodes():
     first, second = soft_histogram(
-        torch.tensor([[0.0, 0.25, 2.0, 1.5]]), torch.tensor([[True, True, False, False]]),
-        torch.tensor([[False, False, True, False]]), 3,
+        torch.tensor([[0.0, 0.25, 2.0, 1.5]]),
+        torch.tensor([[True, True, False, False]]),
+        torch.tensor([[False, False, True, False]]),
+        3,
     )
     assert first.tolist() == [[1.75, 0.25, 0.0]]
     assert second.tolist() == [[0.0, 0.0, 1.0]]

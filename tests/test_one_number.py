@@ -39,7 +39,7 @@ def test_all_print_one_number(gathered):
     (comparison,) = compare(gathered, metric=METRIC)
     wanted = {method.name: method.interval.mean for method in comparison.methods}
     tuned = next(method for method in comparison.methods if method.name == "margin, tuned")
-    assert list(tuned.values) == [0, 1, 2]                          # seed 3 lacks a fold
+    assert list(tuned.values) == [0, 1, 2]  # seed 3 lacks a fold
 
     page = material(gathered, metric=METRIC)
     table = table_of(page, page.boards[0], [])

@@ -39,11 +39,15 @@ def test_an_infinite_number(key, value):
         make_spec({key: value})
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ({"loss": "nearkin.losses"}, "loss 'nearkin.losses' is a module; wanted is a nearkin.losses.Loss"),
-    ({"sampler": "collections.Counter"}, "is the class Counter; wanted is a nearkin.samplers.BatchSampler"),
-    ({"miner": "json.JSONDecoder"}, "is the class JSONDecoder; wanted is a nearkin.miners.Miner"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"loss": "nearkin.losses"}, "loss 'nearkin.losses' is a module; wanted is a nearkin.losses.Loss"),
+        ({"sampler": "collections.Counter"}, "is the class Counter; wanted is a nearkin.samplers.BatchSampler"),
+        ({"miner": "json.JSONDecoder"}, "is the class JSONDecoder; wanted is a nearkin.miners.Miner"),
+    ],
+    ids=str,
+)
 def test_an_import_path_to_something_else(words, said):
     with pytest.raises(NearkinError) as raised:
         make_spec(words)
@@ -51,12 +55,16 @@ def test_an_import_path_to_something_else(words, said):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ({"sampler": "gc", "sampler.per_class": 5}, "train.batch=32 is not divisible by sampler.per_class=5"),
-    ({"sampler": "ddm", "sampler.big_batch": 16}, "sampler.big_batch=16 must be at least train.batch=32"),
-    ({"sampler": "balanced", "sampler.per_class": 3}, "train.batch=32 is not divisible by sampler.per_class=3"),
-    ({"sampler": "spc", "sampler.per_class": 0}, "sampler.per_class=0: at least 1"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"sampler": "gc", "sampler.per_class": 5}, "train.batch=32 is not divisible by sampler.per_class=5"),
+        ({"sampler": "ddm", "sampler.big_batch": 16}, "sampler.big_batch=16 must be at least train.batch=32"),
+        ({"sampler": "balanced", "sampler.per_class": 3}, "train.batch=32 is not divisible by sampler.per_class=3"),
+        ({"sampler": "spc", "sampler.per_class": 0}, "sampler.per_class=0: at least 1"),
+    ],
+    ids=str,
+)
 def test_a_batch_that_no_data_could_fill(words, said):
     """The data are not there: they are not even looked for."""
     with pytest.raises(NearkinError, match=said):
@@ -69,12 +77,15 @@ def test_the_module_of_a_sampler_names_its_class(name):
         getattr(nearkin.samplers, name)(np.zeros(8, int), 4, 0)
 
 
-@pytest.mark.parametrize(("labels", "said"), [
-    ([0, 1, 1], "labels are list: a tensor of 3 class numbers is needed"),
-    (np.array([0, 1, 1]), "labels are ndarray: a tensor"),
-    (("a", "b", "b"), "labels are tuple: a tensor"),
-    (torch.tensor([0, 1]), r"labels are a tensor of shape \(2,\): a tensor of 3 class numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([0, 1, 1], "labels are list: a tensor of 3 class numbers is needed"),
+        (np.array([0, 1, 1]), "labels are ndarray: a tensor"),
+        (("a", "b", "b"), "labels are tuple: a tensor"),
+        (torch.tensor([0, 1]), r"labels are a tensor of shape \(2,\): a tensor of 3 class numbers"),
+    ],
+)
 def test_labels_of_a_memory(labels, said):
     memory = Memory(size=4, dim=2)
     with pytest.raises(NearkinError, match=said):

@@ -70,10 +70,15 @@ def test_restricting_never_adds_pairs():
     assert not pairs.restrict(PairMasks(~everything, everything)).positive.any()
 
 
-@pytest.mark.parametrize(("given", "computed"), [
-    (torch.float16, torch.float32), (torch.bfloat16, torch.float32), (torch.float32, torch.float32),
-    (torch.float64, torch.float64),
-])
+@pytest.mark.parametrize(
+    ("given", "computed"),
+    [
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+    ],
+)
 def test_at_least_float32(given, computed):
     assert Pairs.of(Z.to(given), Y).s.dtype == computed
 
@@ -89,7 +94,7 @@ def test_draw_one_is_uniform_and_inside_the_mask():
     drawn = torch.stack([draw_one(mask, generator) for _ in range(3000)])
     shares = torch.bincount(drawn[:, 0], minlength=4) / 3000
     assert shares.tolist() == pytest.approx([1 / 3, 0, 1 / 3, 1 / 3], abs=0.04)
-    assert set(drawn[:, 1].tolist()) == {0}                         # nothing to draw
+    assert set(drawn[:, 1].tolist()) == {0}  # nothing to draw
     assert set(drawn[:, 2].tolist()) == {1}
 
 

@@ -56,7 +56,7 @@ def test_python(code, here, monkeypatch):
 @pytest.mark.parametrize("line", LINES)
 def test_nearkin(line, here, monkeypatch):
     words = shlex.split(line, comments=True)[1:]
-    if "cub" in line.lower():                       # needs the images: the words at least must be right
+    if "cub" in line.lower():  # needs the images: the words at least must be right
         if words[0] == "train":
             assert make_spec(parse_words(words[1:])).data.name == "cub"
         return
@@ -64,17 +64,17 @@ def test_nearkin(line, here, monkeypatch):
         assert (README.parent / words[1]).exists()
         return
     if words[0] == "train":
-        if "dataset=glyphs" in words:               # as it stands, up to the first step
+        if "dataset=glyphs" in words:  # as it stands, up to the first step
             asked = prepare(make_spec(parse_words(words[1:])))
             asked.spec.sampler.cls(asked.labels, asked.spec.train.batch, 0, **asked.spec.sampler.params)
         more = [*QUICK, "data.size=32", *(SMALL if "dataset=glyphs" in words else [])]
         quick = {word.partition("=")[0] for word in more}
         words = [word for word in words if word.partition("=")[0] not in quick] + more
-    if words[0] == "test":                          # the folder here has few images
+    if words[0] == "test":  # the folder here has few images
         words = [word.replace("recall@100", "recall@10") for word in words]
     if words[0] == "choose":
         words[words.index("--minutes") + 1] = "0.1"
-    if words[0] == "demo":                          # minutes; tests/cli/test_wheel.py plans it
+    if words[0] == "demo":  # minutes; tests/cli/test_wheel.py plans it
         return
     if "demo" in words:
         import nearkin

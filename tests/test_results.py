@@ -41,8 +41,10 @@ def test_a_number_that_is_changed_by_hand_does_not_stay(results):
 
 def test_what_is_recorded_gives_the_verdicts_of_compare(results, tmp_path):
     values = {
-        "triplet": {0: 0.3, 1: 0.31, 2: 0.32}, "margin": {0: 0.5, 1: 0.52, 2: 0.51}, "untrained": {0: 0.1, 1: 0.1},
-    }  # fmt: skip
+        "triplet": {0: 0.3, 1: 0.31, 2: 0.32},
+        "margin": {0: 0.5, 1: 0.52, 2: 0.51},
+        "untrained": {0: 0.1, 1: 0.1},
+    }
     gathered = gather(["toy"], losses_study(tmp_path, values))
     (direct,) = compare(gathered)
     recorded = json.loads(json.dumps(results.record(gathered, "map_at_r")))

@@ -14,7 +14,7 @@ def test_the_page_and_the_arithmetic_agree():
     page = (ROOT / "docs" / "scale.md").read_text()
     for table in printed.strip().split("\n\n"):
         assert table in page
-    assert "| all | | | | | 14,400 |" in printed                    # 10 losses, 3 networks, 3 data sets, 4, 10, 4
+    assert "| all | | | | | 14,400 |" in printed  # 10 losses, 3 networks, 3 data sets, 4, 10, 4
 
 
 def test_one_cell_by_hand():

@@ -91,8 +91,15 @@ def call(*words):
     return str(done.exception) if isinstance(done.exception, NearkinError) else done.output
 
 
-LOOKING = (["runs", "list"], ["runs", "show"], ["runs", "verify"], ["compare"], ["compare", "--metric", "nmi"],
-           ["report", "--no-map"], ["evaluate"])  # fmt: skip
+LOOKING = (
+    ["runs", "list"],
+    ["runs", "show"],
+    ["runs", "verify"],
+    ["compare"],
+    ["compare", "--metric", "nmi"],
+    ["report", "--no-map"],
+    ["evaluate"],
+)
 WORKING = (["test"], ["test", "--metrics", "nmi"], ["reproduce"], ["analyse", "spectrum"], ["analyse", "saliency"])
 
 
@@ -105,7 +112,7 @@ class TestAStrangersRun:
             target = [] if command == ["runs", "list"] else [folder.name]
             print(command, call(*command, *target))
         print(call("embed", folder.name, here / "pictures"))
-        (folder / "result.json").unlink()                           # and once more as one that is not tested
+        (folder / "result.json").unlink()  # and once more as one that is not tested
         (folder / "test.parquet").unlink()
         print(call("test", folder.name))
         assert not (here / "executed").exists()
@@ -205,10 +212,9 @@ class TestForms:
         with pytest.raises(NearkinError, match="wanted is"):
             make_spec({"dataset": name})
 
-    @pytest.mark.parametrize("words", [
-        {"loss": "planted.Part", "loss.wait": 2},
-        {"loss": "planted.Part", "loss.weight": "much"},
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "words", [{"loss": "planted.Part", "loss.wait": 2}, {"loss": "planted.Part", "loss.weight": "much"}]
+    )
     def test_parameters_are_checked(self, words, here):
         with pytest.raises(NearkinError, match=r"wait.*choices: weight|weight='much'.*number"):
             make_spec(words)

@@ -42,7 +42,7 @@ def test_what_killed_processes_left_in_the_cache_goes_after_a_day(tmp_path, monk
             (scratch / name).write_text("whole")
         assert (cache_dir() / folder / name).read_text() == "whole"
     assert not old.exists()
-    assert young.exists()                                           # its process may still be at work
+    assert young.exists()  # its process may still be at work
 
 
 def test_nothing_is_removed_outside_the_cache(tmp_path, monkeypatch):
@@ -57,9 +57,13 @@ def test_what_a_dead_process_left_is_swept_wherever_it_is_and_nothing_of_a_livin
     monkeypatch.setenv("NEARKIN_CACHE", str(tmp_path / "cache"))
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     dead, elsewhere, alive = (
-        tmp_path / f".a.txt.{place}-{pid}.abc123" for place, pid in
-        ((machine(), gone.stdout.strip()), ("0123abcd", gone.stdout.strip()), (machine(), os.getppid()))
-    )  # fmt: skip
+        tmp_path / f".a.txt.{place}-{pid}.abc123"
+        for place, pid in (
+            (machine(), gone.stdout.strip()),
+            ("0123abcd", gone.stdout.strip()),
+            (machine(), os.getppid()),
+        )
+    )
     for scratch in (dead, elsewhere, alive):
         scratch.mkdir()
     with atomic(tmp_path / "a.txt") as scratch:

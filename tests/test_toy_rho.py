@@ -14,9 +14,10 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture(scope="module")
 def toy_rho():
-    sys.path.insert(0, str(EXAMPLES))       # as `python examples/toy_rho.py` has it
+    sys.path.insert(0, str(EXAMPLES))  # as `python examples/toy_rho.py` has it
     try:
         import toy_rho
+
         yield toy_rho
     finally:
         sys.path.remove(str(EXAMPLES))
@@ -42,7 +43,7 @@ def means(toy_rho):
 @pytest.mark.parametrize("p_switch", [0, 0.3])
 def test_with_attraction_everything_is_within_a_few_degrees(means, p_switch):
     mean = means["diagonal", True, p_switch]
-    assert 3 < mean.train_spread < 11       # four classes, 0.1 = 5.7° apart
+    assert 3 < mean.train_spread < 11  # four classes, 0.1 = 5.7° apart
     assert mean.test_spread < 8
     assert mean.rho > 0.3
 
@@ -67,7 +68,7 @@ def test_the_vertical_toy_does_the_same(means):
 def test_the_objective_is_the_mean_over_all_triplets(toy_rho, attraction):
     torch.manual_seed(0)
     z, labels = torch.randn(8, 2, dtype=torch.float64), torch.tensor([0, 0, 0, 1, 1, 2, 2, 2])
-    z[0] = z[1] * 1.01 + 0.02               # some negatives, too, must be near for the hinge to act
+    z[0] = z[1] * 1.01 + 0.02  # some negatives, too, must be near for the hinge to act
     z[3] = z[0] + 0.03
     e = (z / z.norm(dim=1, keepdim=True)).tolist()
     terms = []

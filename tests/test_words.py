@@ -20,7 +20,7 @@ from nearkin.registry import LOSSES, MINERS, REGULARISERS, SAMPLERS, Registry
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["nearkin", *(m.name for m in pkgutil.walk_packages(nearkin.__path__, "nearkin."))]
-MODULES.remove("nearkin.__main__")                                  # importing it runs the command line
+MODULES.remove("nearkin.__main__")  # importing it runs the command line
 REGISTRIES = [r for r in vars(registry).values() if isinstance(r, Registry)]
 PARTS = [(r, name) for r in REGISTRIES for name in r.names() if r[name].__module__.startswith("nearkin.")]
 ACCESSORS = (staticmethod, classmethod, property, cached_property)
@@ -111,7 +111,7 @@ def test_the_example_runs(registry, name):
 
 
 NOUNS = "run|row|query|image|class|step|batch|embedding|epoch|loss|metric|sample|anchor|second"
-NOT_A_NOUN = "as|at|by|for|from|in|into|is|of|on|than|times|to|when|where|with|within"     # "one of a class" is right
+NOT_A_NOUN = "as|at|by|for|from|in|into|is|of|on|than|times|to|when|where|with|within"  # "one of a class" is right
 ARTICLE_FOR_PER = re.compile(rf"\b(one|each|per|\d+) (?!(?:{NOT_A_NOUN})\b)[a-z]+ an? ({NOUNS})\b", re.I)
 TEXTS = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 

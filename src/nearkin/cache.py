@@ -37,7 +37,7 @@ def _move_over(old: Path, new: Path) -> None:
         new.parent.mkdir(parents=True, exist_ok=True)
         os.rename(old, new)
     except OSError as error:
-        if old.is_dir():                                            # else another process has moved it
+        if old.is_dir():  # else another process has moved it
             note(f"the cache is in {new} now; {old}, where it was, is not moved ({error.strerror}) and can be removed")
     else:
         note(f"the cache has moved from {old} to {new}")
@@ -47,10 +47,10 @@ def _move_over(old: Path, new: Path) -> None:
 class Kept:
     """One entry of the cache."""
 
-    kind: str           # decoded, packed, sizes, features, glyphs, hashes
+    kind: str  # decoded, packed, sizes, features, glyphs, hashes
     path: Path
-    size: int           # bytes
-    used: float         # when it was last read, seconds since 1970
+    size: int  # bytes
+    used: float  # when it was last read, seconds since 1970
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ def cached() -> list[Kept]:
                 files = [file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
                 stats = [file.stat() for file in files]
                 used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
-            except FileNotFoundError:                               # another process has finished or removed it
+            except FileNotFoundError:  # another process has finished or removed it
                 continue
             found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
     return sorted(found, key=lambda each: -each.size)
@@ -103,12 +103,12 @@ def beyond(found: list[Kept], limit: float) -> list[Kept]:
 def discard(entry: Kept) -> bool:
     """Remove an entry of the cache, unless a process is making it; was it removed? The lock file stays: whoever waits
     for it holds it next, and a new file of that name would be a second lock."""
-    if entry.path.name.startswith("."):                             # a scratch folder: its name says who makes it
+    if entry.path.name.startswith("."):  # a scratch folder: its name says who makes it
         return abandoned(entry.path, by_age=True) and _remove(entry.path)
     try:
         with FileLock(entry.path.with_name(f"{entry.name}.lock"), timeout=0):
             return _remove(entry.path)
-    except OSError:                                                 # Timeout is one: somebody holds the lock
+    except OSError:  # Timeout is one: somebody holds the lock
         return False
 
 
@@ -116,7 +116,7 @@ def _remove(path: Path) -> bool:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with suppress(OSError):                                     # it may be open (Windows), or somebody else's
+        with suppress(OSError):  # it may be open (Windows), or somebody else's
             path.unlink()
     return not path.exists()
 

@@ -13,9 +13,9 @@ from nearkin.errors import NearkinError
 
 VARIABLE = "NEARKIN_TRUST"
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-PLAIN = (int, float, type(None))    # most values; it is seen faster than that a value is no Mapping
-_stored: set[str] = set()           # import paths that stored runs named
-_wanted: set[str] = set()           # import paths that the user named, in this process
+PLAIN = (int, float, type(None))  # most values; it is seen faster than that a value is no Mapping
+_stored: set[str] = set()  # import paths that stored runs named
+_wanted: set[str] = set()  # import paths that the user named, in this process
 
 
 def is_path(name: object) -> bool:
@@ -27,7 +27,7 @@ def import_paths(tree: Any) -> set[str]:
     """Everything in a tree of settings that is written like an import path, wherever it stands: a metric with its
     `@k` too."""
     paths, left = set(), [tree]
-    while left:                                                     # a thousand specs are read for one list of runs
+    while left:  # a thousand specs are read for one list of runs
         value = left.pop()
         if isinstance(value, str):
             if "." in value and is_path(name := value.partition("@")[0]):

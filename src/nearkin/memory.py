@@ -47,9 +47,9 @@ class Memory:
         if torch.device(device).type == "cpu":
             room_for(size, dim, f"memory.size={size}", "a smaller memory.size or model.dim")
         self.warmup = warmup
-        self.z = torch.zeros(size, dim, device=device)                          # (M, D), raw
-        self.labels = torch.zeros(size, dtype=torch.long, device=device)        # (M,)
-        self.step = torch.zeros(size, dtype=torch.long, device=device)          # (M,)
+        self.z = torch.zeros(size, dim, device=device)  # (M, D), raw
+        self.labels = torch.zeros(size, dtype=torch.long, device=device)  # (M,)
+        self.step = torch.zeros(size, dtype=torch.long, device=device)  # (M,)
         self.stored = 0
 
     def __len__(self) -> int:
@@ -67,11 +67,12 @@ class Memory:
         if not len(self):
             return pairs
         return Pairs(
-            pairs.z, pairs.labels,
-            references=torch.cat([pairs.z, self.z[: len(self)].to(pairs.z.dtype)]),             # (B + M, D)
-            reference_labels=torch.cat([pairs.labels, self.labels[: len(self)]]),               # (B + M,)
+            pairs.z,
+            pairs.labels,
+            references=torch.cat([pairs.z, self.z[: len(self)].to(pairs.z.dtype)]),  # (B + M, D)
+            reference_labels=torch.cat([pairs.labels, self.labels[: len(self)]]),  # (B + M,)
             own=torch.arange(len(pairs.z), device=pairs.z.device),
-        )  # fmt: skip
+        )
 
     def add(self, z: Tensor, labels: Tensor, step: int) -> None:
         """Store a batch in place of the oldest rows. Of a batch with more than M rows only the last M stay.
@@ -85,7 +86,7 @@ class Memory:
             given = f"a tensor of shape {tuple(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
             raise NearkinError(f"labels are {given}: a tensor of {len(z)} class numbers is needed, one per embedding")
         size = len(self.z)
-        self.stored += max(0, len(z) - size)                        # rows that this batch itself would overwrite
+        self.stored += max(0, len(z) - size)  # rows that this batch itself would overwrite
         z, labels = z[-size:], labels[-size:]
         place = (self.stored + torch.arange(len(z), device=self.z.device)) % size
         self.z[place] = z.detach().to(self.z.dtype)
@@ -105,8 +106,12 @@ class Memory:
         share = count / count.sum()
         effective = float((-(share * share.log()).sum()).exp())
         age = step - float(double(self.step[: len(self)]).mean())
-        return {"rows": len(self), "classes": len(count), "balance": round(effective / len(count), 4),
-                "age": round(age, 1)}  # fmt: skip
+        return {
+            "rows": len(self),
+            "classes": len(count),
+            "balance": round(effective / len(count), 4),
+            "age": round(age, 1),
+        }
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""

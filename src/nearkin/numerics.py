@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.autograd.function import once_differentiable
 
-WITHOUT_FLOAT64 = {"mps"}           # devices that have no float64
+WITHOUT_FLOAT64 = {"mps"}  # devices that have no float64
 
 
 def double(x: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def at_least_float32(z: Tensor) -> Tensor:
 def unit(z: Tensor) -> Tensor:
     """z / ‖z‖ over the last dimension; a zero vector stays zero, with a finite gradient."""
     if not (torch.is_grad_enabled() and z.requires_grad):
-        return z / _norm(z)[..., None]                              # plain operations, which can be exported
+        return z / _norm(z)[..., None]  # plain operations, which can be exported
     return _Unit.apply(z)
 
 
@@ -90,8 +90,8 @@ class _Cosines(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, w: Tensor) -> Tensor:
         z_norm, w_norm = (_norm(x) for x in (z, w))
-        e = z / z_norm[:, None]                                                                 # (B, D)
-        s = (e @ w.T).div_(w_norm)                                                              # (B, C)
+        e = z / z_norm[:, None]  # (B, D)
+        s = (e @ w.T).div_(w_norm)  # (B, C)
         ctx.save_for_backward(e, z_norm, w, w_norm, s)
         return s
 
@@ -100,9 +100,9 @@ class _Cosines(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
         e, z_norm, w, w_norm, s = ctx.saved_tensors
         scaled = g / w_norm
-        g_e = scaled @ w                                                                        # (B, D)
+        g_e = scaled @ w  # (B, D)
         g_z = g_e.addcmul_(e, (g_e * e).sum(1, keepdim=True), value=-1).div_(z_norm[:, None])
-        along = (g * s).sum(0).div_(w_norm.square())          # (C,)
+        along = (g * s).sum(0).div_(w_norm.square())  # (C,)
         return g_z, (scaled.T @ e).addcmul_(w, along[:, None], value=-1)
 
 
@@ -129,7 +129,7 @@ def replace_small(x: Tensor, small: Tensor, exact: Callable[[Tensor, Tensor], Te
         width: how many numbers `exact` holds per place.
     """
     with torch.no_grad():
-        row, column = small.nonzero(as_tuple=True)                                              # (T,)
+        row, column = small.nonzero(as_tuple=True)  # (T,)
         values = x.detach()
         for block in row_blocks(row, max(1, 2**17 // max(1, width))):
             values[row[block], column[block]] = exact(row[block], column[block])
@@ -258,7 +258,7 @@ def soft_histogram(x: Tensor, first: Tensor, second: Tensor, nodes: int) -> tupl
         first, second: (B, M) bool; no entry may be in both.
         nodes: how many there are.
     """
-    both = _SoftHistogram.apply(x, first, second, nodes)                                        # (B, 2·nodes)
+    both = _SoftHistogram.apply(x, first, second, nodes)  # (B, 2·nodes)
     return both[:, :nodes], both[:, nodes:]
 
 
@@ -268,7 +268,7 @@ class _SoftHistogram(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, first: Tensor, second: Tensor, nodes: int) -> Tensor:
         histogram = x.new_zeros(len(x), 2 * nodes)
-        places = torch.empty(x.shape, dtype=torch.int16, device=x.device)       # lower node; nodes of `second` follow
+        places = torch.empty(x.shape, dtype=torch.int16, device=x.device)  # lower node; nodes of `second` follow
         inside = first | second
         for rows in row_blocks(x):
             lower = x[rows].floor().clamp_(0, nodes - 2)
@@ -284,7 +284,7 @@ class _SoftHistogram(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         places, inside = ctx.saved_tensors
-        slope = torch.diff(g, dim=1)                                # a growing entry moves from lower to upper node
+        slope = torch.diff(g, dim=1)  # a growing entry moves from lower to upper node
         gradient = g.new_empty(places.shape)
         for rows in row_blocks(places):
             torch.gather(slope[rows], 1, places[rows].long(), out=gradient[rows]).mul_(inside[rows])

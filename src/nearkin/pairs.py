@@ -31,8 +31,8 @@ class Embedded:
         first = embedded.map(lambda tensor: tensor[:4])     # the first 4 samples
     """
 
-    z: Tensor                                                       # (B, D)
-    extras: dict[str, Tensor] = field(default_factory=dict)         # (B, ...) each
+    z: Tensor  # (B, D)
+    extras: dict[str, Tensor] = field(default_factory=dict)  # (B, ...) each
     mix: Any = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Embedded":
@@ -47,32 +47,32 @@ class Embedded:
 class Triplets(NamedTuple):
     """Index tuples of a miner: anchors are rows, positives and negatives columns of the (B, M) matrices of `Pairs`."""
 
-    anchor: Tensor                                                  # (T,)
-    positive: Tensor                                                # (T,)
-    negative: Tensor                                                # (T,)
+    anchor: Tensor  # (T,)
+    positive: Tensor  # (T,)
+    negative: Tensor  # (T,)
 
 
 class Couples(NamedTuple):
     """Anchors with one positive each, as losses draw them that use all negatives of an anchor (npair, angular)."""
 
-    anchor: Tensor                                                  # (T,)
-    positive: Tensor                                                # (T,)
+    anchor: Tensor  # (T,)
+    positive: Tensor  # (T,)
 
 
 class Quadruplets(NamedTuple):
     """Triplets with a second negative `other`, which is of a third class; -1 where the batch has no third class."""
 
-    anchor: Tensor                                                  # (T,)
-    positive: Tensor                                                # (T,)
-    negative: Tensor                                                # (T,)
-    other: Tensor                                                   # (T,)
+    anchor: Tensor  # (T,)
+    positive: Tensor  # (T,)
+    negative: Tensor  # (T,)
+    other: Tensor  # (T,)
 
 
 class PairMasks(NamedTuple):
     """The pairs that a miner keeps, as masks."""
 
-    positive: Tensor                                                # (B, M) bool
-    negative: Tensor                                                # (B, M) bool
+    positive: Tensor  # (B, M) bool
+    negative: Tensor  # (B, M) bool
 
 
 class Pairs:
@@ -125,16 +125,16 @@ class Pairs:
         reference_labels: Tensor | None = None,
         own: Tensor | None = None,
     ):
-        self.z = at_least_float32(z)                               # (B, D), raw
-        self.labels = labels                                        # (B,)
+        self.z = at_least_float32(z)  # (B, D), raw
+        self.labels = labels  # (B,)
         self.square = references is None
         if references is None or reference_labels is None:
-            self.reference_z = self.z                               # (M, D), raw
-            self.reference_labels = labels                          # (M,)
+            self.reference_z = self.z  # (M, D), raw
+            self.reference_labels = labels  # (M,)
             self.own: Tensor | None = torch.arange(len(z), device=z.device)
         else:
             self.reference_z = at_least_float32(references)
-            if self.reference_z.dtype != self.z.dtype:              # float64 embeddings, float32 proxies
+            if self.reference_z.dtype != self.z.dtype:  # float64 embeddings, float32 proxies
                 common = torch.promote_types(self.z.dtype, self.reference_z.dtype)
                 self.z, self.reference_z = self.z.to(common), self.reference_z.to(common)
             self.reference_labels = reference_labels
@@ -180,42 +180,42 @@ class Pairs:
     @cached_property
     def e(self) -> Tensor:
         """(B, D), the anchors as unit vectors."""
-        return unit(self.z)                                         # (B, D)
+        return unit(self.z)  # (B, D)
 
     @cached_property
     def reference_e(self) -> Tensor:
         """(M, D), the references as unit vectors."""
-        return self.e if self.square else unit(self.reference_z)    # (M, D)
+        return self.e if self.square else unit(self.reference_z)  # (M, D)
 
     @cached_property
     def s(self) -> Tensor:
         """(B, M), cosine similarities."""
         if self.square:
-            return matmul(self.e, self.e.T)                         # (B, M)
-        return cosines(self.z, self.reference_z)                    # (B, M)
+            return matmul(self.e, self.e.T)  # (B, M)
+        return cosines(self.z, self.reference_z)  # (B, M)
 
     @cached_property
     def d2(self) -> Tensor:
         """(B, M), squared distances of the unit vectors, 2 - 2s; exactly 0 with gradient 0 for vectors on one ray."""
-        return self._squares().relu()                               # (B, M)
+        return self._squares().relu()  # (B, M)
 
     @cached_property
     def d(self) -> Tensor:
         """(B, M), distances of the unit vectors, √(2 - 2s); exactly 0 with gradient 0 for vectors on one ray."""
-        return sqrt0(self._squares())                               # (B, M)
+        return sqrt0(self._squares())  # (B, M)
 
     def _squares(self) -> Tensor:
         """(B, M), 2 - 2s, and where that is within rounding of 0 the squared length of the difference.
 
         The 2 is the sum of two squared lengths, of which that of a zero vector is 0.
         """
-        e = self.e                                                                              # (B, D)
-        length = (self.z.norm(dim=1) > 0).to(e.dtype)                                           # (B,) 1 or 0
+        e = self.e  # (B, D)
+        length = (self.z.norm(dim=1) > 0).to(e.dtype)  # (B,) 1 or 0
         reference_length = length if self.square else (self.reference_z.norm(dim=1) > 0).to(e.dtype)
-        squares = torch.sub(length[:, None] + reference_length, self.s, alpha=2)                # (B, M)
+        squares = torch.sub(length[:, None] + reference_length, self.s, alpha=2)  # (B, M)
 
         def difference(row: Tensor, column: Tensor) -> Tensor:
-            reference = e[column] if self.square else unit(self.reference_z[column])            # (T, D)
+            reference = e[column] if self.square else unit(self.reference_z[column])  # (T, D)
             return self._zeroed((e[row] - reference).square().sum(1))
 
         small = squares.detach() <= 2 * rounding(e)
@@ -233,28 +233,28 @@ class Pairs:
             column: (T,), references.
         """
         if len(row) * self.z.shape[1] <= len(self.z) * len(self.reference_z):
-            return self._zeroed((self.e[row] - self.reference_e[column]).square().sum(1))       # (T,)
-        return self.d2.flatten().index_select(0, row * len(self.reference_z) + column)          # (T,)
+            return self._zeroed((self.e[row] - self.reference_e[column]).square().sum(1))  # (T,)
+        return self.d2.flatten().index_select(0, row * len(self.reference_z) + column)  # (T,)
 
     def d_at(self, row: Tensor, column: Tensor) -> Tensor:
         """(T,), distances of the T listed pairs; as `d2_at`, with the square root."""
-        return sqrt0(self.d2_at(row, column))                                                   # (T,)
+        return sqrt0(self.d2_at(row, column))  # (T,)
 
     @cached_property
     def dot(self) -> Tensor:
         """(B, M), inner products of the raw vectors."""
-        return matmul(self.z, self.reference_z.T)                   # (B, M)
+        return matmul(self.z, self.reference_z.T)  # (B, M)
 
     @cached_property
     def raw_d(self) -> Tensor:
         """(B, M), Euclidean distances of the raw vectors; exactly 0 with gradient 0 for equal vectors."""
-        square = self.z.square().sum(1)                             # (B,)
+        square = self.z.square().sum(1)  # (B,)
         reference_square = square if self.square else self.reference_z.square().sum(1)
-        both = square[:, None] + reference_square                   # (B, M)
-        squares = torch.sub(both, self.dot, alpha=2)                # (B, M)
+        both = square[:, None] + reference_square  # (B, M)
+        squares = torch.sub(both, self.dot, alpha=2)  # (B, M)
 
         def difference(row: Tensor, column: Tensor) -> Tensor:
-            exact = (self.z[row] - self.reference_z[column]).square().sum(1)                    # (T,)
+            exact = (self.z[row] - self.reference_z[column]).square().sum(1)  # (T,)
             return exact.masked_fill(exact <= rounding(self.z) ** 2 / 2 * both[row, column], 0)
 
         small = squares.detach() <= rounding(self.z) * both.detach()
@@ -265,19 +265,19 @@ class Pairs:
     @cached_property
     def same(self) -> Tensor:
         """(B, M) bool: anchor and reference are of one class; True for the anchor itself, too."""
-        return self.labels[:, None] == self.reference_labels        # (B, M) bool
+        return self.labels[:, None] == self.reference_labels  # (B, M) bool
 
     @cached_property
     def positive(self) -> Tensor:
         """(B, M) bool: of one class, but not the anchor itself; after `restrict` only the pairs that are kept."""
         if self.own is None:
             return self.same
-        return self.same.scatter(1, self.own[:, None], False)       # (B, M) bool
+        return self.same.scatter(1, self.own[:, None], False)  # (B, M) bool
 
     @cached_property
     def negative(self) -> Tensor:
         """(B, M) bool: of different classes; after `restrict` only the pairs that are kept."""
-        return ~self.same                                           # (B, M) bool
+        return ~self.same  # (B, M) bool
 
     # -- the same geometry under other labels or fewer pairs ----------------------------------------------
 
@@ -325,16 +325,16 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
         generator: where the random numbers come from; None: torch's global one.
         rows: (T,), the rows to draw for, possibly repeated; None: every row once.
     """
-    count = mask.sum(1)                                             # (B,)
-    before = count.cumsum(0) - count                                # (B,) Trues in the rows above
-    empty = mask.device.type == "cpu" and not count.any()           # of a device one would have to wait for it
+    count = mask.sum(1)  # (B,)
+    before = count.cumsum(0) - count  # (B,) Trues in the rows above
+    empty = mask.device.type == "cpu" and not count.any()  # of a device one would have to wait for it
     if rows is not None:
         count, before = count[rows], before[rows]
     if empty:
         return torch.zeros_like(count)
     chance = drawn(torch.rand, len(count), generator=generator, device=mask.device, dtype=torch.float64)
-    nth = (chance * count).long().minimum(count - 1) + before + 1   # (T,) which True of the whole mask
-    place = torch.searchsorted(mask.flatten().cumsum(0), nth)       # a list of the Trues would wait for the device
+    nth = (chance * count).long().minimum(count - 1) + before + 1  # (T,) which True of the whole mask
+    place = torch.searchsorted(mask.flatten().cumsum(0), nth)  # a list of the Trues would wait for the device
     return (place % max(1, mask.shape[1])).masked_fill_(count == 0, 0)
 
 
@@ -400,7 +400,7 @@ def _array(given: Any, what: str) -> np.ndarray:
         given = [each.tolist() for each in given]
     try:
         array = np.asarray(given)
-    except ValueError as error:                                     # rows of different lengths
+    except ValueError as error:  # rows of different lengths
         raise NearkinError(f"{what} are a {type(given).__name__} of unequal rows; one label per embedding") from error
     if array.dtype.kind not in "OUS" or not array.size:
         return array

@@ -22,7 +22,7 @@ from nearkin.errors import printable
 S = TypeVar("S")
 T = TypeVar("T")
 
-EVERY = 5.0                         # seconds between two lines where there is no terminal
+EVERY = 5.0  # seconds between two lines where there is no terminal
 
 
 class Screen(Console):

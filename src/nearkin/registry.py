@@ -54,9 +54,7 @@ class Registry:
         if form is not None:
             self._form = form
 
-    def register(
-        self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None
-    ) -> Callable[[type], type]:
+    def register(self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None) -> Callable[[type], type]:
         """Class decorator.
 
         Parameters:
@@ -133,7 +131,7 @@ def hyperparameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     return _hyperparameters(cls)
 
 
-@lru_cache(maxsize=1024)                                            # a study asks a thousand times
+@lru_cache(maxsize=1024)  # a study asks a thousand times
 def _hyperparameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     parameters = inspect.signature(cls, eval_str=True).parameters.values()
     return MappingProxyType({p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY})

@@ -10,9 +10,9 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-STALE = 24 * 3600                   # seconds after which a folder of a process that cannot be asked is taken for dead
+STALE = 24 * 3600  # seconds after which a folder of a process that cannot be asked is taken for dead
 
-OWNER = re.compile(r"^\..+\.([0-9a-f]{8})-(\d+)\.\w+$")      # machine and process in the name of a scratch folder
+OWNER = re.compile(r"^\..+\.([0-9a-f]{8})-(\d+)\.\w+$")  # machine and process in the name of a scratch folder
 
 
 def new_scratch(folder: Path, name: str) -> Path:
@@ -49,7 +49,7 @@ def machine() -> str:
     for place in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
             words.append(os.readlink(place) if place.endswith("ns/pid") else Path(place).read_text())
-        except OSError:                                             # not Linux
+        except OSError:  # not Linux
             continue
     return blake2b("".join(words).encode(), digest_size=4).hexdigest()
 
@@ -57,12 +57,12 @@ def machine() -> str:
 def _untouched(scratch: Path) -> bool:
     try:
         return time.time() - max(file.stat().st_mtime for file in (scratch, *scratch.rglob("*"))) > STALE
-    except OSError:                                                 # gone in the meantime
+    except OSError:  # gone in the meantime
         return False
 
 
 def _alive(pid: int) -> bool:
-    if os.name == "nt":                                             # there os.kill(pid, 0) would end the process
+    if os.name == "nt":  # there os.kill(pid, 0) would end the process
         return True
     try:
         os.kill(pid, 0)

@@ -18,7 +18,7 @@ from typing import Any
 from nearkin.errors import NearkinError
 
 OURS = "ours"
-TABLE_15 = "Psomas 2020, table 15"              # steps from the first above 0 where the table leaves 0 out
+TABLE_15 = "Psomas 2020, table 15"  # steps from the first above 0 where the table leaves 0 out
 MUSGRAVE = "Musgrave et al. 2020"
 FORMS = "{low: 0.1, high: 1, step: 0.1} (step may be left out), {low: 1.0e-6, high: 1, log: true} or [a, b, c]"
 

@@ -22,8 +22,17 @@ from nearkin.errors import NearkinError, PassingError
 from nearkin.scratch import abandoned, new_scratch, outside_scratch
 
 # what numpy, zipfile and torch raise at a damaged file
-UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError,
-              struct.error, MemoryError)  # fmt: skip
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    struct.error,
+    MemoryError,
+)
 
 
 @contextmanager
@@ -63,7 +72,7 @@ def _remove_scratch(scratch: Path, name: str) -> None:
     try:
         (scratch / name).unlink(missing_ok=True)
         scratch.rmdir()
-    except OSError:                                                 # a folder was made, or more than one file
+    except OSError:  # a folder was made, or more than one file
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -77,7 +86,7 @@ def settle(made: Path, path: Path) -> None:
     """Move what was made to its place, in one step, once it is on the disk, and keep the cache within its limit. A
     folder that another process has put there in the meantime stays."""
     if durable():
-        for file in sorted(made.rglob("*"), reverse=True) if made.is_dir() else ():     # what is inside comes first
+        for file in sorted(made.rglob("*"), reverse=True) if made.is_dir() else ():  # what is inside comes first
             sync(file)
         sync(made)
     try:
@@ -135,8 +144,9 @@ def check_no_link(path: Path) -> None:
     """Refuse to write to a path that is, or lies below, a link inside a run: it may lead anywhere."""
     for each in (path, *path.parents):
         if each.is_symlink() and (each.parent / "spec.yaml").exists():
-            raise NearkinError(f"{each} is a link to {os.readlink(each)}: in a run nothing is written through links; "
-                               "remove it")  # fmt: skip
+            raise NearkinError(
+                f"{each} is a link to {os.readlink(each)}: in a run nothing is written through links; remove it"
+            )
 
 
 def open_to_append(path: Path) -> TextIO:
@@ -146,8 +156,9 @@ def open_to_append(path: Path) -> TextIO:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         if path.is_symlink():
-            raise NearkinError(f"{path} is a link to {os.readlink(path)}: nothing is written through it; remove the "
-                               "link") from error  # fmt: skip
+            raise NearkinError(
+                f"{path} is a link to {os.readlink(path)}: nothing is written through it; remove the link"
+            ) from error
         raise _explained(error, path, None) from error
     return open(handle, "a", encoding="utf-8")
 
@@ -215,7 +226,7 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         if folder.is_file():
             raise NearkinError(f"cannot write in {folder}: it is a file") from error
-        if error.errno == errno.ENOTDIR:                            # it would lie below a file
+        if error.errno == errno.ENOTDIR:  # it would lie below a file
             raise NearkinError(f"cannot write in {folder}: {error.strerror}") from error
         raise PassingError(f"cannot write in {folder}: {error.strerror or error}") from error
 

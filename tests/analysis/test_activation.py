@@ -19,7 +19,7 @@ from nearkin.models import build_model
 def model(**settings):
     torch.manual_seed(0)
     made = build_model(backbone="convnet", **{"dim": 8} | settings).eval()
-    for module in made.modules():                                   # a bias, so that there is a rest
+    for module in made.modules():  # a bias, so that there is a rest
         if isinstance(module, torch.nn.Linear):
             torch.nn.init.normal_(module.bias)
     return made
@@ -29,10 +29,20 @@ def images(n=4):
     return torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("settings", [
-    {}, {"pool": "max"}, {"pool": "both"}, {"head": "none"}, {"pre_norm": "layer"}, {"norm": "layer", "pool": "both"},
-    {"cut": "block2"}, {"cut": "all"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"pool": "max"},
+        {"pool": "both"},
+        {"head": "none"},
+        {"pre_norm": "layer"},
+        {"norm": "layer", "pool": "both"},
+        {"cut": "block2"},
+        {"cut": "all"},
+    ],
+    ids=str,
+)
 def test_regions_sum_to_the_cosine(settings):
     net = model(**settings)
     parts = parts_of(net, images())
@@ -79,7 +89,7 @@ def test_a_head_that_is_not_affine_leaves_the_pooled_feature():
 
 def test_the_three_strongest_channels():
     x = torch.zeros(1, 6, 2, 2)
-    x[0, 4], x[0, 1], x[0, 2, 0, 0], x[0, 5] = 3, 2, 7, 1            # means 3, 2, 1.75, 1
+    x[0, 4], x[0, 1], x[0, 2, 0, 0], x[0, 5] = 3, 2, 7, 1  # means 3, 2, 1.75, 1
     channels, means = strongest(x)
     assert channels.tolist() == [[4, 1, 2]]
     assert means[0].tolist() == [3, 2, 1.75]
@@ -101,9 +111,16 @@ def test_from_the_command_line(tiny, tmp_path):
     cosine = torch.nn.functional.cosine_similarity(z[:1], z[1:]).item()
     assert first["cosine"][names[0]] == pytest.approx(cosine, abs=1e-4)
     files = {path.name for path in (tmp_path / "there").iterdir()}
-    assert files == {"activation.json", "activation.md", "activation-sheets.json", "activation.npz",
-                     "activation-channels.parquet", "activation-pairs.parquet",
-                     "activation_channels.png", "activation_pairs.png"}  # fmt: skip
+    assert files == {
+        "activation.json",
+        "activation.md",
+        "activation-sheets.json",
+        "activation.npz",
+        "activation-channels.parquet",
+        "activation-pairs.parquet",
+        "activation_channels.png",
+        "activation_pairs.png",
+    }
 
     pair = [int(row) for row in seen.rows[[3, 9]]]
     done = CliRunner().invoke(app, [*asked, "--pair", ",".join(map(str, pair))])

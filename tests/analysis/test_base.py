@@ -87,7 +87,7 @@ def test_one_run(store, tmp_path):
     told = json.loads(call("single", "contrastive0", "--runs", store, "--json"))
     assert told == {"first": "c", "run": "contrastive0"}
     assert json.loads((store / "contrastive0" / "analysis" / "single.json").read_text()) == told
-    call("single", store / "contrastive0", "-o", tmp_path / "there")        # by its path, whatever --runs is
+    call("single", store / "contrastive0", "-o", tmp_path / "there")  # by its path, whatever --runs is
     assert json.loads((tmp_path / "there" / "single.json").read_text()) == told
 
 
@@ -169,9 +169,11 @@ def test_files_of_embeddings(tmp_path):
     assert set(told["properties"]["properties"]) == {"class", "colour"}
     assert told["spectrum"]["images"] == 40
     assert (tmp_path / "there" / "spectrum.png").exists()
-    for words, said in ((("spectrum", *files), "one file of embeddings, not at 2"),
-                        (("saliency", files[0]), "looks at stored runs"),
-                        (("spectrum", files[0], "cub"), "one or the other")):  # fmt: skip
+    for words, said in (
+        (("spectrum", *files), "one file of embeddings, not at 2"),
+        (("saliency", files[0]), "looks at stored runs"),
+        (("spectrum", files[0], "cub"), "one or the other"),
+    ):
         done = CliRunner().invoke(app, ["analyse", *map(str, words)])
         assert isinstance(done.exception, NearkinError)
         assert said in str(done.exception)

@@ -32,9 +32,18 @@ def by_loops(query, gallery, labels):
 
 @pytest.fixture(scope="module", params=["none", "block3"])
 def run(request, tmp_path_factory):
-    words = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-             "train.batch": 16, "sampler.per_class": 4, "epochs": 1, "train.batches_per_epoch": 1,
-             "model.cut": request.param}  # fmt: skip
+    words = {
+        "dataset": "glyphs",
+        "data.classes": 24,
+        "data.per_class": 10,
+        "backbone": "convnet",
+        "dim": 16,
+        "train.batch": 16,
+        "sampler.per_class": 4,
+        "epochs": 1,
+        "train.batches_per_epoch": 1,
+        "model.cut": request.param,
+    }
     return nearkin.train(words, runs=tmp_path_factory.mktemp("runs"))
 
 
@@ -44,7 +53,7 @@ def test_every_number_of_a_run(run, monkeypatch):
     found = Corruptions.of(run)
     stored = run.result["test"]
     assert found.told["clean"] == {metric: stored[metric] for metric in METRICS}
-    again = Measured(run, None, 0).embedded(None).numpy()          # no corruption by the same road
+    again = Measured(run, None, 0).embedded(None).numpy()  # no corruption by the same road
     with np.load(run.path / "embeddings.npz") as held:
         clean, labels = held["embeddings"], held["labels"]
     if run.spec.model.cut == "none":
@@ -54,7 +63,7 @@ def test_every_number_of_a_run(run, monkeypatch):
 
     table = load_table("glyphs", classes=24, per_class=10)
     images = [corrupt("rotation", table.images[row], 0, row) for row in range(120, 240)]
-    other = nearkin.load(run).embed(images)                         # by another road
+    other = nearkin.load(run).embed(images)  # by another road
     own = found.told["corruptions"]["rotation"]
     assert own["queries"] == pytest.approx(by_loops(other, clean, labels), abs=0.02)
     assert own["all"] == pytest.approx(nearkin.evaluate(other, labels, metrics=list(METRICS)).metrics, abs=0.02)
@@ -79,7 +88,7 @@ def test_it_is_resumed_stored_and_summed_up(run, monkeypatch, tmp_path):
     begun = list(calls)
     found = Corruptions.of(run, images=40, seed=1)
     assert begun == [None, "gaussian_noise", "salt_and_pepper", "uniform_noise"]
-    assert calls[4:] == [None, *list(CORRUPTIONS)[2:]]              # the first two were kept
+    assert calls[4:] == [None, *list(CORRUPTIONS)[2:]]  # the first two were kept
     assert found.told["images"] == 40
     assert set(found.told["corruptions"]) == set(CORRUPTIONS)
     names = {path.name for path in found.save(run.path / "analysis")}
@@ -96,7 +105,7 @@ def test_it_is_resumed_stored_and_summed_up(run, monkeypatch, tmp_path):
 
 def test_a_model_that_embeds_otherwise_is_refused(run, tmp_path):
     copy = Run(shutil.copytree(run.path, tmp_path / run.hash))
-    (copy.path / "files.json").unlink()                             # as of a run that has no checksums
+    (copy.path / "files.json").unlink()  # as of a run that has no checksums
     with np.load(copy.path / "embeddings.npz") as held:
         arrays = dict(held)
     np.savez(copy.path / "embeddings.npz", **arrays | {"embeddings": arrays["embeddings"][::-1].copy()})

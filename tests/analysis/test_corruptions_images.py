@@ -39,8 +39,8 @@ def test_uint8_shape_seed_and_image(name, shape):
     np.testing.assert_array_equal(first, corrupt(name, image, 0, 5))
     draws = [*((seed, 5) for seed in range(1, 9)), *((0, row) for row in range(6, 14))]
     others = [corrupt(name, image, seed, row) for seed, row in draws]
-    assert any((first != other).any() for other in others[:8])      # another seed
-    assert any((first != other).any() for other in others[8:])      # another image
+    assert any((first != other).any() for other in others[:8])  # another seed
+    assert any((first != other).any() for other in others[8:])  # another image
 
 
 def test_a_batch_is_its_images_one_by_one():
@@ -100,15 +100,15 @@ def test_cutout():
     filled = found[..., 0] == 128
     share = filled.mean((1, 2))
     assert share.max() <= 2 * 0.2**2 + 1e-9
-    one = 0.2 - 0.2**2 / 4                                  # the mean length inside the image of a side of 0.2
+    one = 0.2 - 0.2**2 / 4  # the mean length inside the image of a side of 0.2
     assert share.mean() == pytest.approx(2 * one**2 - one**4, rel=0.03)
     several = [ndimage.label(each)[1] for each in filled]
     assert set(several) == {1, 2}
-    apart = filled[np.isclose(share, 2 * 0.2**2)][0]                # two whole squares that do not touch
+    apart = filled[np.isclose(share, 2 * 0.2**2)][0]  # two whole squares that do not touch
     rows, columns = np.nonzero(ndimage.label(apart)[0] == 1)
     assert (np.ptp(rows), np.ptp(columns), len(rows)) == (9, 9, 100)
     where = filled.mean(0)
-    assert where[5:-5, 5:-5].std() < 0.03                   # the middle of the image is hit evenly
+    assert where[5:-5, 5:-5].std() < 0.03  # the middle of the image is hit evenly
     assert where[0, 0] < 0.6 * where[25, 25]
 
 
@@ -117,12 +117,12 @@ def test_coarse_dropout():
     found = drawn("coarse_dropout", grey(90, 64), 600)
     assert set(np.unique(found)) == {0, 90}
     black = (found == 0).all(-1)
-    assert ((found == 0).any(-1) == black).all()            # all channels together
+    assert ((found == 0).any(-1) == black).all()  # all channels together
     share = black.mean((1, 2))
     assert share.mean() == pytest.approx(0.025, abs=0.004)
     assert np.quantile(share, 0.9) < 0.08
     runs = [size for each in black[:150] for size in np.bincount(ndimage.label(each)[0].ravel())[1:]]
-    assert min(runs) >= 2                                   # cells are larger than pixels: at least 2 × 2, cut unevenly
+    assert min(runs) >= 2  # cells are larger than pixels: at least 2 × 2, cut unevenly
     assert max(runs) > 60
 
 
@@ -149,15 +149,24 @@ def test_perspective():
     y, x = np.mgrid[:64, :64]
     image = np.stack([4 * x, 4 * y, 0 * x], -1).astype(np.uint8)
     found = drawn("perspective", image, 300)[..., :2] / 252
-    inwards = np.stack([
-        found[:, 0, 0, 0], found[:, 0, 0, 1], 1 - found[:, 0, -1, 0], found[:, 0, -1, 1],
-        found[:, -1, 0, 0], 1 - found[:, -1, 0, 1], 1 - found[:, -1, -1, 0], 1 - found[:, -1, -1, 1],
-    ], 1)  # fmt: skip
+    inwards = np.stack(
+        [
+            found[:, 0, 0, 0],
+            found[:, 0, 0, 1],
+            1 - found[:, 0, -1, 0],
+            found[:, 0, -1, 1],
+            found[:, -1, 0, 0],
+            1 - found[:, -1, 0, 1],
+            1 - found[:, -1, -1, 0],
+            1 - found[:, -1, -1, 1],
+        ],
+        1,
+    )
     s = np.random.default_rng(0).uniform(0.05, 0.15, 4000)
     expected = np.abs(np.random.default_rng(1).normal(0, s))
     assert stats.ks_2samp(inwards.ravel(), expected).statistic < 0.06
     assert inwards.mean() == pytest.approx(0.1 * np.sqrt(2 / np.pi), rel=0.06)
-    assert drawn("perspective", grey(90), 100).min() > 80   # corners move inwards: nothing black comes in
+    assert drawn("perspective", grey(90), 100).min() > 80  # corners move inwards: nothing black comes in
 
 
 def test_gaussian_blur():

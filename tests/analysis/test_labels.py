@@ -21,22 +21,33 @@ from nearkin.comparison.figures import critical_difference, label
 from nearkin.comparison.tournament import Standing
 from nearkin.statistics.ranks import tournament
 
-NAME = r"$_$x $\frac$"      # mathtext that cannot be parsed
+NAME = r"$_$x $\frac$"  # mathtext that cannot be parsed
 
 
 def activation():
     maps, images = np.random.default_rng(0).random((2, 3, 4, 4)), np.zeros((2, 8, 8, 3), np.uint8)
     seen = SimpleNamespace(
-        name=NAME, pixels=images, maps=maps, channels=np.zeros((2, 3), int), regions=maps[:1, :2], cosine=np.ones(1),
+        name=NAME,
+        pixels=images,
+        maps=maps,
+        channels=np.zeros((2, 3), int),
+        regions=maps[:1, :2],
+        cosine=np.ones(1),
         pair_pixels=images[None],
-    )  # fmt: skip
+    )
     return SimpleNamespace(seen=[seen], image_rows=np.arange(2), pairs=np.array([[0, 1]]), classes={0: NAME, 1: NAME})
 
 
 def saliency():
     cells = {(0, 0): Aggregate(0.5)}
-    return SimpleNamespace(groups=[SimpleNamespace(name=NAME)], places=[[0]], maps=np.zeros((1, 2, 4, 4)), pixels=None,
-                           correlation=cells, divergence=cells)  # fmt: skip
+    return SimpleNamespace(
+        groups=[SimpleNamespace(name=NAME)],
+        places=[[0]],
+        maps=np.zeros((1, 2, 4, 4)),
+        pixels=None,
+        correlation=cells,
+        divergence=cells,
+    )
 
 
 def spectra_table():
@@ -61,9 +72,10 @@ FIGURES = {
     "spectrum, curves": lambda: spectrum_figures.curves({NAME: SPECTRUM, "other": SPECTRUM}),
     "spectrum, test": lambda: spectrum_figures.against_test(spectra_table()),
     "weights": lambda: weights_figure.multiples(
-        [SimpleNamespace(name=NAME, weights={"positive": np.ones(3)})], np.arange(3)),
+        [SimpleNamespace(name=NAME, weights={"positive": np.ones(3)})], np.arange(3)
+    ),
     "ranks": lambda: critical_difference(Standing([NAME, "other"], ["a", "b"], RANKED, None, "seeds", 2, [])),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FIGURES)

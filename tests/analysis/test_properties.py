@@ -65,7 +65,7 @@ def simulated(share, times, n=200, seed=0):
     """Means (times,) and values (times, n) of a property that has nothing to do with the embeddings."""
     rng = np.random.default_rng(seed)
     values = []
-    for _ in range(6):                                      # embeddings, and for each of them as many properties
+    for _ in range(6):  # embeddings, and for each of them as many properties
         z = torch.from_numpy(rng.normal(size=(n, 6)).astype(np.float32))
         codes = {i: rng.permutation(np.arange(n) % round(1 / share)) for i in range(times // 6)}
         values += [shared.values for shared in nr_precision(z, codes).values()]
@@ -77,14 +77,14 @@ def test_without_a_relation_it_stays_within_the_bar(share):
     """Of single queries 99 % do; the mean over queries, which is what is told, does so much more surely."""
     means, values = simulated(share, times=60)
     assert (np.abs(values) < BAR).mean() >= 0.99
-    assert values.std() == pytest.approx(math.sqrt(1 - share), rel=0.07)       # drawn without replacement
+    assert values.std() == pytest.approx(math.sqrt(1 - share), rel=0.07)  # drawn without replacement
     assert (np.abs(means) < BAR).all()
-    assert np.abs(means).max() < 0.4                        # so that a mean of 2.576 is far from what chance does
+    assert np.abs(means).max() < 0.4  # so that a mean of 2.576 is far from what chance does
 
 
 def test_a_single_query_of_a_rare_value_leaves_the_bar_more_often():
     """What 2.576 does not promise: with R p = 0.1 hits expected, the one hit of one query in ten is beyond it."""
-    _, values = simulated(1 / 40, times=40)                 # counts of 5: R = 4, p = 1/40
+    _, values = simulated(1 / 40, times=40)  # counts of 5: R = 4, p = 1/40
     assert 0.05 < (values > BAR).mean() < 0.15
     assert abs(values.mean()) < 0.2
 
@@ -114,7 +114,7 @@ def test_numbers_are_binned_by_quantiles_and_few_values_are_categories():
     assert sizes.edges is None
     assert sizes.codes.tolist() == [0] * 10 + [1] * 10 + [2] * 10
     words = categories("face", np.array(["b", "a", "", "b"]))
-    assert words.codes.tolist() == [1, 0, -1, 1]            # an empty cell is no value
+    assert words.codes.tolist() == [1, 0, -1, 1]  # an empty cell is no value
     assert categories("x", np.array([0.5, np.nan, *np.linspace(0, 1, 98)])).codes[1] == -1
 
 
@@ -179,7 +179,7 @@ def test_a_run_a_study_and_a_file(tiny, tmp_path):
     assert found.values["face"] == pytest.approx(expected, nan_ok=True, rel=1e-5)
     assert {"class", "family", "weight", "slant", "rotation", "size", "foreground_hue", "noise"} <= set(found.values)
     low, high = found.summary["properties"]["rotation"]["edges"][::10]
-    assert low == table.columns["rotation"].min()           # bins are those of the data set, alike for every fold
+    assert low == table.columns["rotation"].min()  # bins are those of the data set, alike for every fold
     assert high == table.columns["rotation"].max()
 
     np.savez(tmp_path / "own.npz", **content)
@@ -191,13 +191,13 @@ def test_a_run_a_study_and_a_file(tiny, tmp_path):
     assert {"properties.json", "properties.npz", "properties.png", "properties-all.parquet"} <= files
     told = json.loads((runs[0].path / "analysis" / "properties.json").read_text())
     assert (told["version"], told["options"]) == (1, {})
-    told["properties"]["face"]["nr_precision"] = 77.0       # what is stored is not computed again
+    told["properties"]["face"]["nr_precision"] = 77.0  # what is stored is not computed again
     (runs[0].path / "analysis" / "properties.json").write_text(json.dumps(told))
     again = Properties.of(runs[0])
     assert again.told["properties"]["face"]["nr_precision"] == 77
     assert again.values["face"] == pytest.approx(found.values["face"], nan_ok=True)
     study = Properties.between(gather([run.hash for run in runs], tmp_path))
-    (name, method), = study.summary["methods"].items()
+    ((name, method),) = study.summary["methods"].items()
     assert (name, method["kind"]) == ("random_head (untrained)", "untrained")
     assert method["properties"]["face"]["seeds"]["0"] == 77
     assert (runs[1].path / "analysis" / "properties.json").exists()
@@ -211,7 +211,7 @@ def test_a_run_a_study_and_a_file(tiny, tmp_path):
 
 def test_other_images_and_untested_runs_are_refused(tiny, tmp_path):
     run = nearkin.train(tiny | {"epochs": 0}, runs=tmp_path)
-    (run.path / "files.json").unlink()                              # as of a run that has no checksums
+    (run.path / "files.json").unlink()  # as of a run that has no checksums
     run = Run(run.path)
     with np.load(run.path / "embeddings.npz") as held:
         arrays = dict(held)

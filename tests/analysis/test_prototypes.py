@@ -25,7 +25,7 @@ def arrays(seed=0, c=7, d=5, n=60, noise=0.6):
     x = centres[labels] + rng.normal(size=(n, d)) * np.linspace(0.2, 1.5, c)[labels, None]
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     mu = 3 * (centres + noise * rng.normal(size=(c, d)))
-    return mu, rng.normal(size=(c, d)) * 4, x, labels               # v on both sides of ReLU6's bends
+    return mu, rng.normal(size=(c, d)) * 4, x, labels  # v on both sides of ReLU6's bends
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -132,7 +132,7 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
     mu = learned["loss.proxies"]
     v = learned.get("loss.v", torch.zeros_like(mu))
     expected = oracle(mu.tolist(), v.tolist(), x.tolist(), labels)
-    tolerance = 1e-2 if words.get("model.cut") else 1e-5            # features behind a cut are kept in half precision
+    tolerance = 1e-2 if words.get("model.cut") else 1e-5  # features behind a cut are kept in half precision
     for name in ("diagonal", "off_diagonal", "pearson"):
         assert summary[name] == pytest.approx(expected[name], abs=tolerance), name
     assert (summary["pearson"] is None) == (words == {"loss.variance": False})

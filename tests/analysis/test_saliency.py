@@ -47,25 +47,29 @@ def test_cells_by_loops():
         cell = found.correlation[names.index(a), names.index(b)]
         z = []
         for image in found.r:
-            pairs = [np.arctanh(image[i, j]) for i in runs[a] for j in runs[b]
-                     if (i < j if a == b else seed[i] != seed[j] or (a, b) == ("margin", "None"))]  # fmt: skip
+            pairs = [
+                np.arctanh(image[i, j])
+                for i in runs[a]
+                for j in runs[b]
+                if (i < j if a == b else seed[i] != seed[j] or (a, b) == ("margin", "None"))
+            ]
             z.append(sum(pairs) / len(pairs))
         assert cell.mean == pytest.approx(np.tanh(np.mean(z)))
         assert cell.spread == pytest.approx(np.tanh(np.std(z, ddof=1)))
         assert cell.n == 12
-    assert (1, 1) not in found.correlation                          # margin has one seed
+    assert (1, 1) not in found.correlation  # margin has one seed
     seeds, between = np.arctanh(found.r[:, 0, 1]), np.arctanh(found.r[:, 1, 2])
     assert found.beyond_seeds[0, 1].mean == pytest.approx((seeds - between).mean())
     both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, [0, 1], [4, 3]]).mean(1)
     assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
-    assert found.same_seed                                          # margin and the untrained network have one seed
+    assert found.same_seed  # margin and the untrained network have one seed
     assert any("have one seed" in note for note in found.sheets()["correlation"].notes)
 
 
 def test_intervals_are_over_classes_and_say_so():
     found = made()
     cell = found.correlation[0, 1]
-    z = np.arctanh(found.r[:, 1, 2]).reshape(4, 3).mean(1)         # of each class
+    z = np.arctanh(found.r[:, 1, 2]).reshape(4, 3).mean(1)  # of each class
     half = stats.t.ppf(0.975, 3) * z.std(ddof=1) / 2
     assert (cell.low, cell.high) == pytest.approx((np.tanh(z.mean() - half), np.tanh(z.mean() + half)))
     assert (cell.n, cell.classes) == (12, 4)
@@ -79,9 +83,11 @@ def test_intervals_are_over_classes_and_say_so():
 def test_groups_of_pairs():
     found = made().by_group
     assert {name: n for name, (_, _, n) in found.items()} == {
-        "two seeds of one loss": 2, "two ranking losses": 1, "ranking and classification": 3,
+        "two seeds of one loss": 2,
+        "two ranking losses": 1,
+        "ranking and classification": 3,
         "trained and untrained": 3,
-    }  # fmt: skip
+    }
     z = np.arctanh(made().r[:, [0, 3], [1, 4]]).mean(1)
     assert found["two seeds of one loss"][0].mean == pytest.approx(np.tanh(z.mean()))
 
@@ -91,8 +97,8 @@ def test_sheets_have_the_published_values_beside_ours():
     sheets = found.sheets()
     matrix = sheets["correlation"].rows
     assert [row[0] for row in matrix] == ["contrastive", "margin", "arcface", "None"]
-    assert matrix[0][4] == matrix[2][2]                             # symmetric
-    assert matrix[1][3] == "–"                                      # one seed
+    assert matrix[0][4] == matrix[2][2]  # symmetric
+    assert matrix[1][3] == "–"  # one seed
     pairs = {(row[0], row[1]): row for row in sheets["published"].rows}
     assert pairs["contrastive", "None"][6] == "86 ± 6"
     assert pairs["contrastive", "arcface"][6].startswith("89 ± 6")
@@ -106,12 +112,13 @@ def test_sheets_have_the_published_values_beside_ours():
 
 def test_a_constant_map_is_said_and_shown_as_a_dash():
     found = made()
-    found.r[:, 5] = found.r[:, :, 5] = np.nan                       # the untrained network's maps are all constant
+    found.r[:, 5] = found.r[:, :, 5] = np.nan  # the untrained network's maps are all constant
     found.jsd[:, 5] = found.jsd[:, :, 5] = np.nan
     sheets = found.sheets()
     assert sheets["correlation"].rows[0][5] == "–"
     assert "a constant map has no correlation: images left out of contrastive and None: 12" in " ".join(
-        sheets["correlation"].notes)
+        sheets["correlation"].notes
+    )
     assert "nan" not in str(sheets).lower()
     json.dumps(found.content, allow_nan=False)
 
@@ -132,11 +139,12 @@ def test_published_cells():
     assert kobs.name_of({"loss.name": "margin", "train.epochs": 0, "model.head": "linear"}) == "None"
     assert kobs.name_of({"loss.name": "hist", "train.epochs": 1}) is None
     correlation, divergence = kobs.tables_of("cub")
-    assert kobs.cell(correlation, "ProxyNCA", "Contrastive").value.mean == 88       # read from the other half
+    assert kobs.cell(correlation, "ProxyNCA", "Contrastive").value.mean == 88  # read from the other half
     assert kobs.cell(correlation, "Contrastive", "Contrastive").value is None
     assert kobs.cell(None, "Contrastive", "Triplet").value is None
-    marked = sum(kobs.cell(t, a.method, b.name).asymmetric for t in (correlation, divergence) for a in t.rows
-                 for b in t.columns)  # fmt: skip
+    marked = sum(
+        kobs.cell(t, a.method, b.name).asymmetric for t in (correlation, divergence) for a in t.rows for b in t.columns
+    )
     flagged = sum(len(f.cells) for t in (correlation, divergence) for f in t.flags if f.kind == "not symmetric")
     assert marked == flagged > 0
 
@@ -146,8 +154,18 @@ def test_from_the_command_line(tiny, tmp_path):
     runs = tmp_path / "runs"
     words = tiny | {"epochs": 1, "train.batches_per_epoch": 2}
     made = [nearkin.train(words | more, runs=runs) for more in ({"train.seed": 0}, {"train.seed": 1}, {"epochs": 0})]
-    asked = ["analyse", "saliency", *(run.hash for run in made), "--runs", str(runs), "--images", "4", "--json",
-             "-o", str(tmp_path / "there")]  # fmt: skip
+    asked = [
+        "analyse",
+        "saliency",
+        *(run.hash for run in made),
+        "--runs",
+        str(runs),
+        "--images",
+        "4",
+        "--json",
+        "-o",
+        str(tmp_path / "there"),
+    ]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, (done.output, done.exception)
     told = json.loads(done.stdout)
@@ -156,10 +174,17 @@ def test_from_the_command_line(tiny, tmp_path):
     assert -1 <= told["groups"]["two seeds of one loss"]["correlation"]["mean"] <= 1
     files = {path.name for path in (tmp_path / "there").iterdir()}
     assert files == {path.name for path in (runs / "analysis").iterdir()}
-    assert files == {"saliency.json", "saliency-pairs.parquet", "saliency.md", "saliency-sheets.json",
-                     "saliency-values.npz", "saliency_panel.png", "saliency_agreement.png"}  # fmt: skip
+    assert files == {
+        "saliency.json",
+        "saliency-pairs.parquet",
+        "saliency.md",
+        "saliency-sheets.json",
+        "saliency-values.npz",
+        "saliency_panel.png",
+        "saliency_agreement.png",
+    }
     with np.load(tmp_path / "there" / "saliency-values.npz") as held:
-        assert (held["r"][:, range(3), range(3)] == 1).all()        # a model with itself
+        assert (held["r"][:, range(3), range(3)] == 1).all()  # a model with itself
         assert (held["jsd"][:, range(3), range(3)] == 0).all()
         assert np.isfinite(held["r"]).all()
 

@@ -78,10 +78,10 @@ def test_scaling_by_the_99th_percentile():
         top = values[int(at)] + (at - int(at)) * (values[int(at) + 1] - values[int(at)])
         expected = [[min(1, (v - values[0]) / (top - values[0])) for v in line] for line in raw[i]]
         np.testing.assert_allclose(found[i], expected, rtol=1e-9)
-    assert (scaled(np.full((1, 4, 4), 2.0)) == 0).all()             # constant
+    assert (scaled(np.full((1, 4, 4), 2.0)) == 0).all()  # constant
     spot = np.zeros((1, 20, 20))
     spot[0, 3, 3] = 5
-    assert (scaled(spot) == spot / 5).all()                         # all but 1 % alike
+    assert (scaled(spot) == spot / 5).all()  # all but 1 % alike
 
 
 def by_autograd(run, row, seed=0):
@@ -104,8 +104,10 @@ def test_maps_of_a_run_are_stored_and_never_computed_twice(words, tiny, tmp_path
     run = nearkin.train(tiny | {"epochs": 1} | words, runs=tmp_path)
     seen = loaded(run)
     assert not any(p.requires_grad for p in seen.model.parameters())
-    torch.testing.assert_close(from_input(seen.model, seen.model.record.normalise(seen.pixels.test(seen.rows[:3]))),
-                               seen.model(seen.pixels.test(seen.rows[:3])).z)  # fmt: skip
+    torch.testing.assert_close(
+        from_input(seen.model, seen.model.record.normalise(seen.pixels.test(seen.rows[:3]))),
+        seen.model(seen.pixels.test(seen.rows[:3])).z,
+    )
     rows = seen.rows[[1, 5, 40]]
     found = maps_of(run, rows)
     assert found.dtype == np.float16
@@ -124,7 +126,7 @@ def test_maps_of_a_run_are_stored_and_never_computed_twice(words, tiny, tmp_path
     more = seen.rows[[40, 41, 5]]
     np.testing.assert_array_equal(maps_of(run, more)[[0, 2]], found[[2, 1]])
     assert asked == [seen.rows[41]]
-    maps_of(run, rows[:1], seed=1)                                  # other noise: other maps
+    maps_of(run, rows[:1], seed=1)  # other noise: other maps
     assert asked == [seen.rows[41], rows[0]]
 
 
@@ -158,7 +160,7 @@ def test_models_and_images_that_are_gone(tiny, tmp_path):
     with pytest.raises(NearkinError, match=f"run {run.hash} has no model: .*model.pt is gone"):
         maps_of(run, rows)
     (run.path / "away.pt").rename(run.path / "model.pt")
-    (run.path / "files.json").unlink()                              # as of a run that has no checksums
+    (run.path / "files.json").unlink()  # as of a run that has no checksums
     run = Run(run.path)
     told = yaml.safe_load((run.path / "spec.yaml").read_text())
     own = {key: told["spec"]["data"][key] for key in ("size", "resize", "crop")}

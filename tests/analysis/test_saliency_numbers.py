@@ -20,19 +20,19 @@ def maps(m=4, p=60, seed=0):
 
 def test_correlation_and_divergence_equal_scipy():
     x = maps()
-    x[2, :30] = 0                                                   # zeros: 0 log 0 = 0
+    x[2, :30] = 0  # zeros: 0 log 0 = 0
     r, jsd = correlations(x), divergences(x)
     for i in range(4):
         for j in range(4):
             assert r[i, j] == pytest.approx(stats.pearsonr(x[i], x[j]).statistic, abs=1e-12)
-            assert jsd[i, j] == pytest.approx(jensenshannon(x[i], x[j]) ** 2, abs=1e-12)      # natural logarithm
+            assert jsd[i, j] == pytest.approx(jensenshannon(x[i], x[j]) ** 2, abs=1e-12)  # natural logarithm
 
 
 def test_by_hand():
     x = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]])
     np.testing.assert_allclose(correlations(x)[0], [1, -1 / 3, 1 / math.sqrt(3)])
     jsd = divergences(x)
-    assert jsd[0, 1] == pytest.approx(math.log(2))                  # nothing in common: the largest there is
+    assert jsd[0, 1] == pytest.approx(math.log(2))  # nothing in common: the largest there is
     # p = (1, 0), q = (1/2, 1/2): m = (3/4, 1/4)
     assert jsd[0, 2] == pytest.approx(0.5 * math.log(4 / 3) + 0.5 * (0.5 * math.log(2 / 3) + 0.5 * math.log(2)))
 
@@ -42,10 +42,10 @@ def test_a_model_with_itself():
     both = np.concatenate([x, x])
     assert (correlations(both) == 1).all()
     assert (divergences(both) == 0).all()
-    assert (correlations(np.concatenate([x, 3 * x + 1]))).min() == 1        # whatever the scale
+    assert (correlations(np.concatenate([x, 3 * x + 1]))).min() == 1  # whatever the scale
     found = fisher(np.ones(5), np.arange(5))
     assert (found.mean, found.spread, found.low, found.n, found.equal) == (1, 0, None, 0, 5)
-    mixed = fisher(np.array([1.0, 0.5, 0.7]), np.arange(3))         # an infinite z is left out of the mean
+    mixed = fisher(np.array([1.0, 0.5, 0.7]), np.arange(3))  # an infinite z is left out of the mean
     assert mixed.mean == pytest.approx(fisher(np.array([0.5, 0.7]), np.arange(2)).mean)
     assert (mixed.n, mixed.equal) == (2, 1)
 
@@ -71,13 +71,13 @@ def test_fisher_by_hand():
     z = [math.atanh(x) for x in r]
     mean = sum(z) / 4
     std = math.sqrt(sum((x - mean) ** 2 for x in z) / 3)
-    half = 3.182446305284263 * std / 2                              # t(0.975, 3)
+    half = 3.182446305284263 * std / 2  # t(0.975, 3)
     found = fisher(r, np.array(list("abcd")))
     assert found.mean == pytest.approx(math.tanh(mean))
     assert found.spread == pytest.approx(math.tanh(std))
     assert found.low == pytest.approx(math.tanh(mean - half))
     assert found.high == pytest.approx(math.tanh(mean + half))
-    several = fisher(np.array([[0.9, 0.7], [0.5, np.nan], [0.1, 0.2]]), np.arange(3))   # pairs of models first
+    several = fisher(np.array([[0.9, 0.7], [0.5, np.nan], [0.1, 0.2]]), np.arange(3))  # pairs of models first
     z = [(math.atanh(0.9) + math.atanh(0.7)) / 2, math.atanh(0.5), (math.atanh(0.1) + math.atanh(0.2)) / 2]
     assert several.mean == pytest.approx(math.tanh(sum(z) / 3))
     one = fisher(np.array([0.5]), np.zeros(1))
@@ -95,13 +95,13 @@ def test_images_of_one_class_are_one_unit():
     d = plain(r, classes)
     assert (d.low, d.high) == pytest.approx((plain(r[::3], classes[::3]).low, plain(r[::3], classes[::3]).high))
     lost = r.copy()
-    lost[:3] = np.nan                                               # a class without any value is no unit
+    lost[:3] = np.nan  # a class without any value is no unit
     assert plain(lost, classes).classes == fisher(lost, classes).classes == 3
 
 
 def test_every_loss_has_a_measure():
     assert len(MEASURES) >= 26
-    assert set(MEASURES) <= set(LOSSES.names())                     # others: that of the evaluation
+    assert set(MEASURES) <= set(LOSSES.names())  # others: that of the evaluation
     for name, key, _, _ in VARIANTS:
         assert key in hyperparameters(LOSSES[name])
     assert measure_of({"loss.name": "contrastive", "loss.form": "distance", "train.epochs": 3}).name == "euclid"
@@ -119,9 +119,13 @@ def test_measures_are_those_of_the_formulas(measure):
         a, o = z[b].numpy(), z0[0].numpy()
         e, e0 = a / np.linalg.norm(a), o / np.linalg.norm(o)
         expected = {
-            "euclid": np.linalg.norm(e - e0), "squared_euclid": np.linalg.norm(e - e0) ** 2, "cosine": e @ e0,
-            "dot": a @ o, "raw_euclid": np.linalg.norm(a - o), "snr": np.var(e - e0) / np.var(e),
-        }[measure]  # fmt: skip
+            "euclid": np.linalg.norm(e - e0),
+            "squared_euclid": np.linalg.norm(e - e0) ** 2,
+            "cosine": e @ e0,
+            "dot": a @ o,
+            "raw_euclid": np.linalg.norm(a - o),
+            "snr": np.var(e - e0) / np.var(e),
+        }[measure]
         assert found[b].item() == pytest.approx(expected)
 
 

@@ -34,19 +34,20 @@ def test_cka_against_the_slow_formula():
     y[:, :3] += x[:, :3]
     assert linear_cka(x, y) == pytest.approx(slow_cka(x, y), rel=1e-6)
     assert linear_cka(random(n=8, d=40), random(n=8, d=50, seed=1)) == pytest.approx(
-        slow_cka(random(n=8, d=40), random(n=8, d=50, seed=1)), rel=1e-6)  # fmt: skip
+        slow_cka(random(n=8, d=40), random(n=8, d=50, seed=1)), rel=1e-6
+    )
 
 
 def test_cka_of_itself_of_a_rotation_and_of_noise():
     x = random(n=400)
     q, _ = np.linalg.qr(random(7, 7, seed=2))
     assert linear_cka(x, x) == pytest.approx(1)
-    assert linear_cka(x, 3 * x @ q + 5) == pytest.approx(1, abs=1e-6)       # turned, scaled, moved
+    assert linear_cka(x, 3 * x @ q + 5) == pytest.approx(1, abs=1e-6)  # turned, scaled, moved
     assert linear_cka(x, random(n=400, seed=3)) < 0.1
     noisy = [linear_cka(x, x + s * random(n=400, seed=4)) for s in (0.1, 0.5, 2)]
     assert noisy == sorted(noisy, reverse=True)
     assert noisy[0] > 0.98
-    assert linear_cka(x, np.ones((400, 2))) is None                         # constant: undefined, not NaN
+    assert linear_cka(x, np.ones((400, 2))) is None  # constant: undefined, not NaN
 
 
 def test_overlap_against_loops():
@@ -70,7 +71,7 @@ def test_all_pairs_at_once_and_with_groups_left_out():
         for j in range(3):
             assert found.cka[i, j] == pytest.approx(slow_cka(x[i], x[j]), rel=1e-4)
             assert found.overlap[i, j] == pytest.approx(overlap(x[i], x[j], k=4).mean())
-    left = found.groups == 2                                # (N,) the group of each image: whole classes
+    left = found.groups == 2  # (N,) the group of each image: whole classes
     assert all(len(set(found.groups[labels == c])) == 1 for c in range(10))
     assert found.cka_left[2, 0, 1] == pytest.approx(slow_cka(x[0][~left], x[1][~left]), rel=1e-4)
     assert found.overlap_left[2, 0, 1] == pytest.approx(overlap(x[0], x[1], k=4)[~left].mean())
@@ -94,7 +95,7 @@ def test_losses_that_differ_are_told_from_seeds():
     assert told["cka"]["low"] > 0
     assert told["overlap"]["low"] > 0
     assert told["cka"]["difference"] == pytest.approx(told["cka"]["seeds"] - told["cka"]["losses"])
-    assert told["cka"]["pairs"] == [4, 12]                  # within: one per loss; between: another loss, another seed
+    assert told["cka"]["pairs"] == [4, 12]  # within: one per loss; between: another loss, another seed
 
 
 def test_a_method_counts_once_however_many_seeds_it_has():
@@ -122,7 +123,7 @@ def test_one_seed_leaves_the_question_open():
     found = similarity(runs, levels, labels, k=5)
     told = found.summary["levels"]["embedding"]["cka"]
     assert (told["seeds"], told["difference"], told["low"]) == (None, None, None)
-    assert told["losses"] is None                           # other losses with another seed: there are none
+    assert told["losses"] is None  # other losses with another seed: there are none
     assert "–" in found.sheets()["levels"].rows[0]
 
 
@@ -184,8 +185,11 @@ def unit(z):
 
 def test_runs_and_their_stages(tiny, tmp_path):
     words = tiny | {"epochs": 1, "train.batches_per_epoch": 1}
-    runs = [nearkin.train(words | {"train.seed": seed}, runs=tmp_path, loss=loss)
-            for loss in ("margin", "proxy_anchor") for seed in (0, 1)]  # fmt: skip
+    runs = [
+        nearkin.train(words | {"train.seed": seed}, runs=tmp_path, loss=loss)
+        for loss in ("margin", "proxy_anchor")
+        for seed in (0, 1)
+    ]
     gathered = gather([run.hash for run in runs], tmp_path)
     found = Similarity.between(gathered, images=48)
     assert list(found.summary["levels"]) == ["block1", "block2", "block3", "block4", "embedding"]
@@ -204,7 +208,7 @@ def test_runs_and_their_stages(tiny, tmp_path):
     names = {path.name for path in found.save(tmp_path / "there")}
     assert {"similarity.json", "similarity.npz", "similarity.png", "similarity_matrix.png", "similarity.md"} <= names
     assert json.loads((tmp_path / "there" / "similarity.json").read_text())["options"] == {"images": 48, "seed": 0}
-    (runs[0].path / "model.pt").unlink()                    # features are kept: the model is not asked again
+    (runs[0].path / "model.pt").unlink()  # features are kept: the model is not asked again
     again = Similarity.between(gathered, images=48)
     assert again.summary == told
     with pytest.raises(NearkinError, match="has no model"):

@@ -35,9 +35,14 @@ def test_against_plain_svds():
     mean = np.mean([np.linalg.svd(e[labels == c], compute_uv=False) for c in range(5)], axis=0)
     assert len(found.classes) == KEEP == 35
     np.testing.assert_allclose(found.classes[:8], mean, rtol=1e-6)
-    assert (found.classes[8:] == 0).all()                           # padded
-    inside = [1 - e[i] @ e[j] for c in range(5) for i in np.flatnonzero(labels == c)
-              for j in np.flatnonzero(labels == c) if i != j]  # fmt: skip
+    assert (found.classes[8:] == 0).all()  # padded
+    inside = [
+        1 - e[i] @ e[j]
+        for c in range(5)
+        for i in np.flatnonzero(labels == c)
+        for j in np.flatnonzero(labels == c)
+        if i != j
+    ]
     assert found.told["pi_intra"] == pytest.approx(np.mean(inside))
     assert found.told["pi_ratio"] == pytest.approx(found.told["pi_intra"] / found.told["pi_inter"])
 
@@ -71,7 +76,7 @@ def test_a_run_is_what_training_stored(tiny, tmp_path, monkeypatch):
     np.testing.assert_allclose(found.singular, np.linalg.svd(seen.x, compute_uv=False), rtol=1e-3, atol=1e-3)
     names = {path.name for path in found.save(run.path / "analysis")}
     assert {"spectrum.json", "spectrum.npz", "spectrum.png", "spectrum-singular.parquet"} <= names
-    monkeypatch.setattr(module, "training_set", None)               # what is stored is not computed again
+    monkeypatch.setattr(module, "training_set", None)  # what is stored is not computed again
     np.testing.assert_array_equal(Spectrum.of(run).singular, found.singular)
 
 
@@ -80,9 +85,11 @@ def study(tmp_path, monkeypatch):
     """Two losses, without, with ρ switching of chance 0 (which is none), with it, and with mixup; three seeds."""
     cells = []
     kinds = {
-        "none": {}, "zero": {"regulariser": "rho", "regulariser.p_switch": 0.0},
-        "rho": {"regulariser": "rho", "regulariser.p_switch": 0.3}, "mixup": {"regulariser": "mixup"},
-    }  # fmt: skip
+        "none": {},
+        "zero": {"regulariser": "rho", "regulariser.p_switch": 0.0},
+        "rho": {"regulariser": "rho", "regulariser.p_switch": 0.3},
+        "mixup": {"regulariser": "mixup"},
+    }
     values = {}
     for i, loss in enumerate(("contrastive", "margin")):
         for j, (kind, words) in enumerate(kinds.items()):
@@ -103,20 +110,24 @@ def study(tmp_path, monkeypatch):
         return Spectrum(found.told | {"rho": rho}, found.singular, found.classes)
 
     monkeypatch.setattr(Spectrum, "of", classmethod(of))
-    monkeypatch.setattr(Spectrum, "files", lambda self: {})         # no figure of every run
+    monkeypatch.setattr(Spectrum, "files", lambda self: {})  # no figure of every run
     return Spectrum.between(gather(["reg"], tmp_path))
 
 
 def test_a_regulariser_against_none_on_the_same_seeds(study):
     found = {(row["loss"], row["regulariser"]): row for row in study.summary["regularisers"]}
-    assert set(found) == {("contrastive", "rho p_switch=0.3"), ("margin", "rho p_switch=0.3"), ("contrastive", "mixup"),
-                          ("margin", "mixup")}  # fmt: skip
+    assert set(found) == {
+        ("contrastive", "rho p_switch=0.3"),
+        ("margin", "rho p_switch=0.3"),
+        ("contrastive", "mixup"),
+        ("margin", "mixup"),
+    }
     own = found["margin", "rho p_switch=0.3"]
     assert own["rho"]["mean"] == pytest.approx(-0.2)
     assert own["recall@1"]["mean"] == pytest.approx(0.02)
     assert own["recall@1"]["n"] == 3
     assert own["recall@1"]["verdict"].startswith("distinguishable: margin, rho is ahead by 2.00 points")
-    assert own["rho"]["family"] == 16                               # 4 pairs by 4 numbers
+    assert own["rho"]["family"] == 16  # 4 pairs by 4 numbers
     assert found["margin", "mixup"]["map_at_r"]["mean"] == pytest.approx(-0.015)
 
 

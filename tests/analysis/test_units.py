@@ -61,12 +61,22 @@ def test_a_study_with_a_fold_missing_has_the_numbers_of_compare(tmp_path):
         assert len(method.whole) == 3 * len(expected[method.name].values)
 
     both = {"all": {METRIC: 0.5, "map_at_r": 0.5}, "queries": {METRIC: 0.5, "map_at_r": 0.5}}
-    corrupted = CorruptionsOfStudy(methods, {
-        name: {"clean": {METRIC: value, "map_at_r": value}, "mean": both, "drop": both,
-               "corruptions": dict.fromkeys(CORRUPTIONS, both)} for name, value in values.items()
-    }, {}).summary["methods"]  # fmt: skip
-    neighbours = PropertiesOfStudy(methods, {name: {"properties": {"face": {"nr_precision": value}}}
-                                             for name, value in values.items()}).summary["methods"]  # fmt: skip
+    corrupted = CorruptionsOfStudy(
+        methods,
+        {
+            name: {
+                "clean": {METRIC: value, "map_at_r": value},
+                "mean": both,
+                "drop": both,
+                "corruptions": dict.fromkeys(CORRUPTIONS, both),
+            }
+            for name, value in values.items()
+        },
+        {},
+    ).summary["methods"]
+    neighbours = PropertiesOfStudy(
+        methods, {name: {"properties": {"face": {"nr_precision": value}}} for name, value in values.items()}
+    ).summary["methods"]
     study = SpectrumOfStudy(methods, {name: spectrum_of(value) for name, value in values.items()})
     spectra = study.summary["methods"]
     assert {row[0]: row[2] for row in study.sheets()["methods"].rows} == {"margin": "3", "triplet": "4"}
@@ -85,13 +95,11 @@ def test_runs_that_differ_in_a_setting_are_methods_of_their_own(tmp_path):
         words = {"loss": "margin", "epochs": epochs}
         add_run(tmp_path, f"margin{epochs:02d}{seed}000", words, {METRIC: 0.5, "map_at_r": 0.5}, seed=seed)
     methods = methods_of(gather([str(tmp_path)], tmp_path))
-    assert {method.name: len(method.members) for method in methods} == {
-        "margin, epochs 4": 2, "margin, epochs 40": 2
-    }  # fmt: skip
+    assert {method.name: len(method.members) for method in methods} == {"margin, epochs 4": 2, "margin, epochs 40": 2}
     add_run(tmp_path, "other0000000", {"loss": "triplet"}, {METRIC: 0.5}, seed=0)
     add_run(tmp_path, "other1000000", {"loss": "triplet"}, {METRIC: 0.5}, seed=1, data_hash="d1")
     names = {method.name for method in methods_of(gather([str(tmp_path)], tmp_path))}
-    assert {"triplet, data d0", "triplet, data d1"} <= names        # other images: no second seed
+    assert {"triplet, data d0", "triplet, data d1"} <= names  # other images: no second seed
 
 
 def test_losses_on_two_data_sets_are_not_compared(tmp_path):
@@ -168,7 +176,7 @@ def rows_of(x, y, seeds=3, noise=0.0, random=None):
 
 
 def test_rank_correlation_is_exact_and_needs_enough_methods():
-    assert rank_correlation([0, 1, 2, 3], [0, 1, 2, 4]).p == pytest.approx(2 / 24)      # of 4! orders
+    assert rank_correlation([0, 1, 2, 3], [0, 1, 2, 4]).p == pytest.approx(2 / 24)  # of 4! orders
     assert rank_correlation(np.arange(4.0), np.ones(4)) is None
     x, y = np.random.default_rng(0).normal(size=(2, 12))
     expected = stats.spearmanr(x, y)
@@ -267,7 +275,7 @@ def test_a_regulariser_is_judged_in_one_family(tmp_path):
     assert {pair.family for pair in pairs} == {4}
     alone = judge([(pair.first, pair.second) for pair in (each.pairs[METRIC] for each in found)])
     assert [each.pairs[METRIC].p for each in found] == pytest.approx([2 * pair.p for pair in alone])
-    assert found[0].pairs["pi_ratio"].spread == found[0].pairs[METRIC].spread       # of its own unit, not of all
+    assert found[0].pairs["pi_ratio"].spread == found[0].pairs[METRIC].spread  # of its own unit, not of all
     sheet = regulariser_sheet(found)
     assert any("one family of 4 comparisons" in note for note in sheet.notes)
     verdicts = {(row[0], row[1]): row[2] for row in sheet.rows}

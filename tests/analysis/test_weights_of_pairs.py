@@ -75,17 +75,18 @@ def test_similarities_that_no_vectors_have():
 
 def test_what_moves_the_weight_of_a_pair(monkeypatch):
     monkeypatch.setattr(weights, "GRID", weights.GRID[::3])
+
     def moves(place):
         return weights.moves(place, weights.curve(place))
 
     told = moves(Place("proxy_nca"))
-    assert told["positive"] == {"S": "no", "N": "no", "P": "no"}            # -18/B whatever happens
+    assert told["positive"] == {"S": "no", "N": "no", "P": "no"}  # -18/B whatever happens
     assert told["negative"] == {"S": "yes", "N": "yes", "P": "no"}
     told = moves(Place("multi_similarity"))
     assert told["negative"] == {"S": "yes", "N": "yes", "P": "no"}
     assert told["positive"] == {"S": "yes", "N": "no", "P": "yes"}
     told = moves(Place("multi_similarity", miner=("multi_similarity", ())))
-    assert told["negative"]["P"] != "no"                                    # the miner compares with the positives
+    assert told["negative"]["P"] != "no"  # the miner compares with the positives
     told = moves(Place("triplet"))
     assert told["negative"]["P"] == told["negative"]["S"] == "step"
     assert told["negative"]["N"] == "no"
@@ -104,5 +105,11 @@ def test_the_command_without_runs(tmp_path, monkeypatch):
     assert by_name["triplet"]["published"] == {"S": False, "N": False, "P": True}
     assert by_name["multi_similarity with its miner"]["negative"]["P"] != "no"
     files = {path.name for path in (tmp_path / "there").iterdir()}
-    assert files == {"weights.json", "weights.md", "weights-sheets.json", "weights-curves.parquet",
-                     "weights-marks.parquet", "weights.png"}  # fmt: skip
+    assert files == {
+        "weights.json",
+        "weights.md",
+        "weights-sheets.json",
+        "weights-curves.parquet",
+        "weights-marks.parquet",
+        "weights.png",
+    }

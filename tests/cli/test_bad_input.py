@@ -37,8 +37,16 @@ def place(tmp_path_factory):
     np.save(here / "FEW.npy", np.arange(7))
     (here / "TEXT.npy").write_text("1 2 3")
     (here / "EMB.xyz").write_text("?")
-    words = {"dataset": "glyphs", "data.classes": 16, "data.per_class": 6, "train.batch": 8, "sampler.per_class": 2,
-             "dim": 4, "epochs": 1, "loss": "triplet"}  # fmt: skip
+    words = {
+        "dataset": "glyphs",
+        "data.classes": 16,
+        "data.per_class": 6,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        "dim": 4,
+        "epochs": 1,
+        "loss": "triplet",
+    }
     told = {"RUN": nearkin.train(words, runs=here / "runs").hash}
     told["TRIAL"] = nearkin.train(words, runs=here / "runs", purpose="trial").hash
     told["BEGUN"] = "0123456789ab"
@@ -247,7 +255,7 @@ def test_bad_input(words, place, monkeypatch, capsys):
     said = capsys.readouterr().err.strip()
     assert ended.value.code == 2, said
     lines = said.splitlines()
-    if len(words) > 1 or words[0] in ("nope", "--nope"):            # a command without words shows its help
+    if len(words) > 1 or words[0] in ("nope", "--nope"):  # a command without words shows its help
         assert len(lines) == 1, said
         assert said.startswith("nearkin: ")
         assert len(said) > 25

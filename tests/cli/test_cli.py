@@ -69,7 +69,7 @@ def test_train_embed_and_look_at_runs_from_a_folder(folder, tmp_path):
         assert len(stored["paths"]) == 60
     assert nearkin("runs", "rm", run_hash, "--yes", *runs).exit_code == 0
     left = json.loads(nearkin("runs", "list", "--json", *runs).stdout)
-    assert [row["loss"] for row in left] == ["(untrained)"]         # measured beside it, and kept
+    assert [row["loss"] for row in left] == ["(untrained)"]  # measured beside it, and kept
 
 
 def test_evaluate(tmp_path):

@@ -25,8 +25,13 @@ DAMAGES = {
     "embeddings.npz": lambda file: file.write_bytes(flipped(file)),
     "model.pt": lambda file: file.write_bytes(flipped(file)),
 }
-UNSEEN = {("model.pt", "compare"), ("model.pt", "study"), ("model.pt", "report"),      # which do not read them
-          ("embeddings.npz", "compare"), ("embeddings.npz", "study")}  # fmt: skip
+UNSEEN = {
+    ("model.pt", "compare"),
+    ("model.pt", "study"),
+    ("model.pt", "report"),  # which do not read them
+    ("embeddings.npz", "compare"),
+    ("embeddings.npz", "study"),
+}
 
 
 def flipped(file):
@@ -47,8 +52,9 @@ def ran(tmp_path_factory):
 @pytest.mark.parametrize("name", DAMAGES)
 def test_one_run_is_damaged(ran, tmp_path, name):
     runs = shutil.copytree(ran / "runs", tmp_path / "runs")
-    bad, good = (next(run for run in Store(runs).runs() if run.stored["loss"]["name"] == loss)
-                 for loss in ("triplet", "margin"))  # fmt: skip
+    bad, good = (
+        next(run for run in Store(runs).runs() if run.stored["loss"]["name"] == loss) for loss in ("triplet", "margin")
+    )
     before = good.metrics()
     DAMAGES[name](bad.path / name)
     page = tmp_path / "page.html"

@@ -134,8 +134,15 @@ class TestWaiting:
     def test_progress_of_all_long_work(self, flowers, tmp_path, monkeypatch, capfd):
         monkeypatch.setattr(progress, "EVERY", 0.0)
         monkeypatch.setenv("NEARKIN_CACHE", str(tmp_path / "cache"))
-        words = {"dataset": "folder", "root": str(flowers), "data.on_error": "skip", "dim": 4, "epochs": 1,
-                 "train.batch": 6, "sampler.per_class": 2}  # fmt: skip
+        words = {
+            "dataset": "folder",
+            "root": str(flowers),
+            "data.on_error": "skip",
+            "dim": 4,
+            "epochs": 1,
+            "train.batch": 6,
+            "sampler.per_class": 2,
+        }
         run = nearkin.train(words, runs=tmp_path / "runs")
         nearkin.load(run).embed(flowers / "class01")
         said = capfd.readouterr().err
@@ -160,14 +167,27 @@ def test_stopped_at_once_it_says_that_nothing_was_saved(tiny, tmp_path):
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_in_its_first_seconds_it_goes_on_there(kind, tmp_path):
-    command = [sys.executable, "-m", "nearkin", "train", "dataset=glyphs", "data.classes=24", "data.per_class=10",
-               "dim=16", "train.batch=16", "epochs=400", "--no-baseline", "--runs", str(tmp_path)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "nearkin",
+        "train",
+        "dataset=glyphs",
+        "data.classes=24",
+        "data.per_class=10",
+        "dim=16",
+        "train.batch=16",
+        "epochs=400",
+        "--no-baseline",
+        "--runs",
+        str(tmp_path),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("*/log.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(3.0)                                                 # on a busy machine the first step takes a while
+    time.sleep(3.0)  # on a busy machine the first step takes a while
     process.send_signal(kind)
     said = process.communicate(timeout=120)[1]
     assert process.returncode == (130 if kind == signal.SIGINT else 143)
@@ -195,8 +215,15 @@ def test_interrupted_in_its_first_seconds_it_goes_on_there(kind, tmp_path):
 class TestEmbedAndEvaluate:
     @pytest.fixture
     def run(self, flowers, tmp_path):
-        words = {"dataset": "folder", "root": str(flowers), "data.on_error": "skip", "dim": 4, "epochs": 1,
-                 "train.batch": 6, "sampler.per_class": 2}  # fmt: skip
+        words = {
+            "dataset": "folder",
+            "root": str(flowers),
+            "data.on_error": "skip",
+            "dim": 4,
+            "epochs": 1,
+            "train.batch": 6,
+            "sampler.per_class": 2,
+        }
         return nearkin.train(words, runs=tmp_path / "runs")
 
     def test_a_broken_image_stops_it_or_is_skipped(self, run, flowers, tmp_path):
@@ -246,7 +273,7 @@ class TestCache:
         from nearkin.storage import atomic
 
         monkeypatch.setenv("NEARKIN_CACHE", str(tmp_path))
-        monkeypatch.setenv("NEARKIN_CACHE_LIMIT", "0.0000015")      # 1,500 bytes
+        monkeypatch.setenv("NEARKIN_CACHE_LIMIT", "0.0000015")  # 1,500 bytes
         for i in range(3):
             with atomic(tmp_path / "features" / f"{i}.npy") as scratch:
                 (scratch / f"{i}.npy").write_bytes(bytes(1000))

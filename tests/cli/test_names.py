@@ -117,6 +117,10 @@ def test_ages(seconds):
 
 def test_one_dimension_is_warned_of(tiny, tmp_path):
     warnings = []
-    nearkin.train(tiny | {"dim": 1, "epochs": 1}, runs=tmp_path, test=False,
-                  watch=lambda entry: warnings.append(entry.get("warning")))  # fmt: skip
+    nearkin.train(
+        tiny | {"dim": 1, "epochs": 1},
+        runs=tmp_path,
+        test=False,
+        watch=lambda entry: warnings.append(entry.get("warning")),
+    )
     assert [text for text in warnings if text and ("model.dim=1" in text or "collapsed" in text)]

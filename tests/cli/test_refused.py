@@ -11,14 +11,24 @@ from nearkin.cli import app as module
 from nearkin.runs import listing
 
 ERRORS = [
-    *(OSError(number, os.strerror(number), "some/file") for number in (
-        errno.EIO, errno.EMFILE, errno.EFBIG, errno.ENAMETOOLONG, errno.ENOSPC, errno.EACCES, errno.ELOOP)),
+    *(
+        OSError(number, os.strerror(number), "some/file")
+        for number in (
+            errno.EIO,
+            errno.EMFILE,
+            errno.EFBIG,
+            errno.ENAMETOOLONG,
+            errno.ENOSPC,
+            errno.EACCES,
+            errno.ELOOP,
+        )
+    ),
     OSError("without a number"),
     MemoryError(),
     MemoryError("Unable to allocate 7 GiB\nfor an array"),
     RuntimeError("[enforce fail at alloc_cpu.cpp:1] . DefaultCPUAllocator: can't allocate memory: you tried 7"),
     RuntimeError("can't start new thread"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)

@@ -47,7 +47,7 @@ def test_what_is_there(folder, monkeypatch):
     monkeypatch.setitem(KNOWN, "googlenet", tuple(Checkpoint(f, "http://x/", "a net") for f in (right, wrong)))
     for name in (right, wrong):
         (folder / name).write_bytes(content)
-    (folder / "resnet50-19c8e357.pth").write_bytes(content)         # of another network
+    (folder / "resnet50-19c8e357.pth").write_bytes(content)  # of another network
     (folder / "bn_inception-52deb4733.pth").write_bytes(content[:-9])
     place, files = listed()
     assert place == str(folder)

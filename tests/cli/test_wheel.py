@@ -55,7 +55,7 @@ def test_it_is_the_wheel_and_not_the_checkout(installed, tmp_path):
 def test_the_demo_is_planned_from_a_folder_without_a_checkout(installed, tmp_path):
     losses, cells = map(int, run(installed, "-c", PLAN, cwd=tmp_path).split())
     assert losses >= 6
-    assert cells == (losses + 2) * 3                                # three seeds, two untrained rows
+    assert cells == (losses + 2) * 3  # three seeds, two untrained rows
 
 
 def test_what_it_reads_is_in_it(installed, tmp_path):

@@ -21,19 +21,31 @@ from nearkin.errors import NearkinError
 from nearkin.statistics.unit import ByClass, Key, Nothing, Place, Row
 
 STUDIES = 400
-NOISE = 0.03                # the luck of validation and test correlates by 0.3; in studies/losses.yaml it does by less
+NOISE = 0.03  # the luck of validation and test correlates by 0.3; in studies/losses.yaml it does by less
 BOUND = 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
 
 
-def study(rng, *, methods=6, seeds=5, settings=1, folds=1, shared=0.0, spreads=None, queries=None, classes=None,
-          preferred=0.0, missing=lambda rng, method, seed, setting, fold: False):  # fmt: skip
+def study(
+    rng,
+    *,
+    methods=6,
+    seeds=5,
+    settings=1,
+    folds=1,
+    shared=0.0,
+    spreads=None,
+    queries=None,
+    classes=None,
+    preferred=0.0,
+    missing=lambda rng, method, seed, setting, fold: False,
+):
     """A study in which no method is better, as a comparison."""
     difficulty = rng.normal(0, 0.1, (settings, folds))
-    by_seed = rng.normal(0, 0.01, seeds)                            # a seed's luck, the same for all methods
+    by_seed = rng.normal(0, 0.01, seeds)  # a seed's luck, the same for all methods
     luck = rng.normal(0, 0.01, (methods, seeds, settings)) * math.sqrt(1 - shared)
     luck += rng.normal(0, 0.01, (methods, seeds, 1)) * math.sqrt(shared)
-    noise = rng.normal(0, NOISE, (methods, seeds))                  # of the few validation classes
-    liked = rng.normal(0, preferred, (methods, classes or 1))       # what each method happens to do well on
+    noise = rng.normal(0, NOISE, (methods, seeds))  # of the few validation classes
+    liked = rng.normal(0, preferred, (methods, classes or 1))  # what each method happens to do well on
     hard = rng.normal(0, 0.05, classes or 1)
     rows = []
     for m in range(methods):
@@ -44,7 +56,7 @@ def study(rng, *, methods=6, seeds=5, settings=1, folds=1, shared=0.0, spreads=N
                 continue
             key = Key(s, Place((f"setting {b}",), f if folds > 1 else None))
             value = 0.5 + difficulty[b, f] + by_seed[s] + spread * luck[m, s, b] + rng.normal(0, 0.002)
-            validated[key] = value + noise[m, s]                    # validation shares some of the luck of the test
+            validated[key] = value + noise[m, s]  # validation shares some of the luck of the test
             if classes:
                 by_class[key] = value + hard + liked[m] + rng.normal(0, 0.02, classes)
                 value = float(by_class[key].mean())
@@ -144,18 +156,21 @@ def test_kinds_are_calibrated(name, record_property):
 
 
 TOURNAMENTS = {
-    "one setting": {}, "unequal seeds": {"seeds": 8, "missing": CONDITIONS["unequal seeds"]["missing"]},
-    "settings that share seeds": {"settings": 6, "shared": 0.5}, "settings that share no luck": {"settings": 6},
-    "settings missing": CONDITIONS["settings missing"] | {"shared": 0.3}, "three seeds": {"seeds": 3, "settings": 6},
-}  # fmt: skip
+    "one setting": {},
+    "unequal seeds": {"seeds": 8, "missing": CONDITIONS["unequal seeds"]["missing"]},
+    "settings that share seeds": {"settings": 6, "shared": 0.5},
+    "settings that share no luck": {"settings": 6},
+    "settings missing": CONDITIONS["settings missing"] | {"shared": 0.3},
+    "three seeds": {"seeds": 3, "settings": 6},
+}
 
 
 @pytest.mark.parametrize("name", TOURNAMENTS)
 def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
-    monkeypatch.setattr("nearkin.statistics.ranks.PERMUTATIONS", 250)       # enough for a share, and quicker
+    monkeypatch.setattr("nearkin.statistics.ranks.PERMUTATIONS", 250)  # enough for a share, and quicker
 
     def differ(comparison):
-        with suppress(NearkinError):                                # nothing in common: nothing is ranked
+        with suppress(NearkinError):  # nothing in common: nothing is ranked
             test = standing(comparison).test
             return test is not None and test.p <= 0.05
         return False
@@ -172,8 +187,12 @@ def test_a_true_difference_is_found():
     for _ in range(100):
         comparison = study(rng, classes=20)
         best = next(m for m in comparison.methods if m.name == "m0")
-        best.row = Row("m0", {k: v + gain for k, v in best.row.members.items()}, None,
-                       lambda key, of=best.row.by_class, gain=gain: _more(of(key), gain))  # fmt: skip
+        best.row = Row(
+            "m0",
+            {k: v + gain for k, v in best.row.members.items()},
+            None,
+            lambda key, of=best.row.by_class, gain=gain: _more(of(key), gain),
+        )
         best.validation = Row("m0", {k: v + gain for k, v in best.validation.members.items()})
         pairs = first_family(comparison).pairs
         right += sum(pair.winner is best.row for pair in pairs)

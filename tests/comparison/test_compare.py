@@ -23,9 +23,10 @@ def seeds(*values):
 
 
 FAR = {
-    "triplet": seeds(0.30, 0.312, 0.32), "contrastive": seeds(0.50, 0.51, 0.52),
+    "triplet": seeds(0.30, 0.312, 0.32),
+    "contrastive": seeds(0.50, 0.51, 0.52),
     "proxy_anchor": seeds(0.505, 0.50, 0.53),
-}  # fmt: skip
+}
 
 
 def test_values_intervals_and_order(tmp_path):
@@ -50,10 +51,10 @@ def test_verdicts_follow_from_the_numbers(tmp_path):
     assert not first.decided
     assert said(first).startswith("undecided: 3 seeds could have shown a difference of ")
     variances = [np.var(x, ddof=1) for x in (d, np.array([0.3, 0.312, 0.32]) - [0.50, 0.51, 0.52])]
-    moderated = (0.5 * np.mean(variances) + 2 * variances[1]) / 2.5         # three rows: d₀ = 0.5
+    moderated = (0.5 * np.mean(variances) + 2 * variances[1]) / 2.5  # three rows: d₀ = 0.5
     raw = 2 * stats.t.sf(abs(second.difference.mean) / np.sqrt(moderated / 3), 2.5)
     assert second.decided
-    assert second.p == pytest.approx(2 * raw)                       # the smaller of two, by Holm
+    assert second.p == pytest.approx(2 * raw)  # the smaller of two, by Holm
     assert said(second) == "distinguishable: contrastive is ahead by 19.93 points"
     assert second.improvement == 0.0
     assert len(all_pairs(found).pairs) == 3
@@ -68,7 +69,7 @@ def test_folds_are_averaged_before_seeds(tmp_path):
     cells.append({"labels": ["a"], "seed": 2, "fold": 1, "run": "missing"})
     add_study(tmp_path, "folds", ["loss"], cells)
     (found,) = compare(gather(["folds"], tmp_path))
-    assert found.methods[0].values == pytest.approx({0: 0.4, 1: 0.5})       # seed 2 lacks a fold: no value
+    assert found.methods[0].values == pytest.approx({0: 0.4, 1: 0.5})  # seed 2 lacks a fold: no value
     assert any("1 of 6 runs have no result" in note for note in found.notes)
 
 
@@ -88,7 +89,8 @@ def test_without_common_seeds_nothing_is_subtracted(tmp_path):
     assert pair.difference is None
     assert said(pair) == "no common seeds (0; 1 against 2; 3): nothing to compare"
     assert [note for note in found.notes if "seeds" in note] == [
-        "unequal seeds: 2, 3 (contrastive); 0, 1 (triplet); differences are taken on common seeds"]  # fmt: skip
+        "unequal seeds: 2, 3 (contrastive); 0, 1 (triplet); differences are taken on common seeds"
+    ]
 
 
 def test_unequal_seeds_use_the_common_ones(tmp_path):
@@ -124,9 +126,11 @@ def test_data_sets_are_never_mixed(tmp_path):
 def test_settings_beside_the_rows_are_blocks(tmp_path):
     cells = []
     values = {
-        ("triplet", 64): (0.3, 0.4), ("triplet", 128): (0.5, 0.6),
-        ("margin", 64): (0.35, 0.45), ("margin", 128): (0.4, 0.5),
-    }  # fmt: skip
+        ("triplet", 64): (0.3, 0.4),
+        ("triplet", 128): (0.5, 0.6),
+        ("margin", 64): (0.35, 0.45),
+        ("margin", 128): (0.4, 0.5),
+    }
     for (loss, dim), own in values.items():
         for seed, value in enumerate(own):
             run = f"{loss}{dim}{seed}".ljust(12, "0")
@@ -138,7 +142,7 @@ def test_settings_beside_the_rows_are_blocks(tmp_path):
     (found,) = compare(gather(["grid"], tmp_path), by=["loss"])
     named = {m.name: m for m in found.methods}
     assert named["triplet"].values == pytest.approx({0: 0.4, 1: 0.5})
-    assert named["pooled (untrained)"].values == {0: 0.1}           # the same network, whatever the size
+    assert named["pooled (untrained)"].values == {0: 0.1}  # the same network, whatever the size
     assert any("means over 2 settings of dim: 64, 128" in note for note in found.notes)
     assert not any("unequal size" in note for note in found.notes)
     ranked = standing(found)
@@ -177,6 +181,7 @@ def test_ranking_against_classification(tmp_path):
 
 def test_every_loss_has_a_kind(tmp_path):
     """Those of Kobs et al. 2021 as they group them; margin has a boundary per class, but compares images."""
+
     def kind(name):
         path = add_run(tmp_path, name, {"loss": name}, {"map_at_r": 0.5})
         return kind_of(Member({}, 0, None, Run(path)))
@@ -215,7 +220,7 @@ def test_a_metric_that_is_not_stored_is_computed_from_embeddings(tmp_path, monke
     gathered = gather(["toy"], losses_study(tmp_path, FAR))
     with pytest.raises(NearkinError, match="none of the 9 runs has it"):
         compare(gathered, metric="nmi")
-    assert asked == []                                              # reading opens nothing
+    assert asked == []  # reading opens nothing
     measure_missing(gathered, "nmi")
     assert sorted(asked) == sorted((m.run.hash, ["nmi"]) for m in gathered.members)
 

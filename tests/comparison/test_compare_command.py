@@ -11,9 +11,11 @@ from nearkin.cli import tables
 from nearkin.cli.app import app
 
 VALUES = {
-    "contrastive": {0: 0.50, 1: 0.51, 2: 0.52, 3: 0.50}, "triplet": {0: 0.30, 1: 0.312, 2: 0.32, 3: 0.30},
-    "proxy_anchor": {0: 0.505, 1: 0.50, 2: 0.53, 3: 0.51}, "untrained": {0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1},
-}  # fmt: skip
+    "contrastive": {0: 0.50, 1: 0.51, 2: 0.52, 3: 0.50},
+    "triplet": {0: 0.30, 1: 0.312, 2: 0.32, 3: 0.30},
+    "proxy_anchor": {0: 0.505, 1: 0.50, 2: 0.53, 3: 0.51},
+    "untrained": {0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +94,17 @@ def test_the_published_tournament(tmp_path):
     cub = next(each for each in json.loads(done.stdout) if each["data"] == "CUB200-2011")
     totals = {m["name"]: m["total"] for m in cub["methods"]}
     assert list(totals.items()) == [
-        ("ProxyAnchor", 12), ("SoftTriple", 38), ("MultiSimilarity", 51), ("Contrastive", 52), ("LiftedStructure", 54),
-        ("Margin", 70), ("ArcFace", 79), ("ProxyNCA", 81), ("Triplet", 103), ("NPair", 120),
-    ]  # fmt: skip
+        ("ProxyAnchor", 12),
+        ("SoftTriple", 38),
+        ("MultiSimilarity", 51),
+        ("Contrastive", 52),
+        ("LiftedStructure", 54),
+        ("Margin", 70),
+        ("ArcFace", 79),
+        ("ProxyNCA", 81),
+        ("Triplet", 103),
+        ("NPair", 120),
+    ]
     assert next(m["average"] for m in cub["methods"] if m["name"] == "Triplet") == pytest.approx(8.58, abs=0.005)
     assert (tmp_path / "t.csv").exists()
 

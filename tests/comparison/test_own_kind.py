@@ -25,7 +25,10 @@ def test_its_kind_is_own_and_it_takes_no_side(tmp_path):
     assert done.exit_code == 0, done.exception
     (told,) = json.loads(done.output)
     assert {method["name"]: method["kind"] for method in told["methods"]} == {
-        "triplet": "ranking", "proxy_anchor": "classification", "somewhere.losses.Mine": "own"}  # fmt: skip
+        "triplet": "ranking",
+        "proxy_anchor": "classification",
+        "somewhere.losses.Mine": "own",
+    }
     _, ranking, classification = kinds(compare(gather([str(tmp_path)], tmp_path))[0])
     assert (ranking, classification) == (["triplet"], ["proxy_anchor"])
     figures = ["--figures", str(tmp_path / "figures")]

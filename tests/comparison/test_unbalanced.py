@@ -25,8 +25,16 @@ def study(root, cells, axes=("loss",), **more):
         validation = {METRIC: extra["validation"]} if "validation" in extra else None
         values = {"recall@1": value, METRIC: value} | extra.get("metrics", {})
         name = f"run{i:09d}"
-        add_run(root, name, words, values, seed=seed, validation=validation, queries=extra.get("queries"),
-                per_query=extra.get("per_query"))  # fmt: skip
+        add_run(
+            root,
+            name,
+            words,
+            values,
+            seed=seed,
+            validation=validation,
+            queries=extra.get("queries"),
+            per_query=extra.get("per_query"),
+        )
         labels = [loss] if axes == ("loss",) else [loss, str(dim)]
         stored.append({"labels": labels, "seed": seed, "run": name, "fold": fold})
     add_study(root, "made", list(axes), stored, **more)
@@ -68,8 +76,10 @@ def test_folds_are_matched_between_rows(tmp_path):
     (pair,) = all_pairs(found).pairs
     assert pair.difference.mean == 0
     assert said(found) == ["equivalent within ±1.00 points"]
-    assert any("margin lacks folds 0, 1, 2: its mean is over other folds" in note.replace(" and ", ", ")
-               for note in found.notes)  # fmt: skip
+    assert any(
+        "margin lacks folds 0, 1, 2: its mean is over other folds" in note.replace(" and ", ", ")
+        for note in found.notes
+    )
 
 
 def test_an_untrained_network_takes_part_in_every_fold(tmp_path):
@@ -95,7 +105,10 @@ def test_a_fitted_head_is_called_by_its_name(tmp_path):
         add_run(tmp_path, f"un{i}".ljust(12, "0"), words, {METRIC: 0.1 + i / 10})
     (found,) = compare(gather([str(tmp_path)]))
     assert [m.name for m in found.methods] == [
-        "pca_whitening (untrained)", "random_head (untrained)", "pooled (untrained)"]  # fmt: skip
+        "pca_whitening (untrained)",
+        "random_head (untrained)",
+        "pooled (untrained)",
+    ]
 
 
 def test_epochs_are_no_seeds(tmp_path):
@@ -114,8 +127,7 @@ def test_two_seeds_give_no_verdict(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
     assert said(found) == ["no verdict: 2 common seeds, at least three seeds are needed"]
     assert ranks(found) == {"margin": (1, 2), "triplet": (1, 2)}
-    assert pages.first_words(found) == [
-        "no row is better than another: at least three seeds are needed for a verdict"]  # fmt: skip
+    assert pages.first_words(found) == ["no row is better than another: at least three seeds are needed for a verdict"]
 
 
 def test_a_tournament_of_methods_without_a_common_setting_is_refused(tmp_path):
@@ -129,10 +141,19 @@ def test_a_tournament_of_methods_without_a_common_setting_is_refused(tmp_path):
 
 def test_a_tournament_ranks_on_what_all_methods_have(tmp_path):
     """The easy setting that only two of three have counts for none; nor do seeds that one lacks."""
-    level = {("triplet", 64): 0.50, ("margin", 64): 0.51, ("contrastive", 64): 0.52, ("triplet", 512): 0.9,
-             ("margin", 512): 0.95}  # fmt: skip
-    cells = [(loss, s, value + s / 1000, {"dim": dim}) for (loss, dim), value in level.items() for s in range(4)
-             if not (loss == "contrastive" and s == 3)]  # fmt: skip
+    level = {
+        ("triplet", 64): 0.50,
+        ("margin", 64): 0.51,
+        ("contrastive", 64): 0.52,
+        ("triplet", 512): 0.9,
+        ("margin", 512): 0.95,
+    }
+    cells = [
+        (loss, s, value + s / 1000, {"dim": dim})
+        for (loss, dim), value in level.items()
+        for s in range(4)
+        if not (loss == "contrastive" and s == 3)
+    ]
     (found,) = compare(study(tmp_path, cells, ("loss", "dim")), by=["loss"])
     ranked = standing(found)
     assert ranked.methods == ["contrastive", "margin", "triplet"]
@@ -163,7 +184,7 @@ def test_the_reference_is_chosen_by_validation_and_never_by_the_test(tmp_path):
     assert [pair.family for pair in family.pairs] == [2, 2]
     assert family.words == "every trained row against margin, which validation ranks first"
     (low,) = compare(study(tmp_path / "low", cells, select="hubness@1"))
-    assert low.reference is None                                    # the metric that selects is not stored
+    assert low.reference is None  # the metric that selects is not stored
     assert first_family(low).words == "all pairs of trained rows"
 
 
@@ -182,8 +203,11 @@ def test_where_low_is_better_everything_turns(tmp_path):
 
 
 def test_where_neither_end_is_good_nobody_is_ahead(tmp_path):
-    cells = [(loss, s, 0.5, {"metrics": {"pi_ratio": level * (1 + s / 100)}})
-             for loss, level in (("triplet", 1.0), ("margin", 0.5)) for s in range(3)]  # fmt: skip
+    cells = [
+        (loss, s, 0.5, {"metrics": {"pi_ratio": level * (1 + s / 100)}})
+        for loss, level in (("triplet", 1.0), ("margin", 0.5))
+        for s in range(3)
+    ]
     (found,) = compare(study(tmp_path, cells), metric="pi_ratio")
     (pair,) = all_pairs(found).pairs
     assert pair.winner is None

@@ -60,10 +60,17 @@ class TestEverySetting:
     def test_what_is_left_open_says_what_it_becomes(self):
         assert set(OPEN) == {key for key, (_, is_open) in births(RunSpec).items() if is_open}
 
-    @pytest.mark.parametrize("words", [
-        {}, {"backbone": "efficientnet_lite0", "weights": "imagenet"}, {"loss": "hist"}, {"method": "drml"},
-        {"backbone": "efficientnet_lite0", "weights": "imagenet", "cut": "all"},
-    ], ids=str)  # fmt: skip
+    @pytest.mark.parametrize(
+        "words",
+        [
+            {},
+            {"backbone": "efficientnet_lite0", "weights": "imagenet"},
+            {"loss": "hist"},
+            {"method": "drml"},
+            {"backbone": "efficientnet_lite0", "weights": "imagenet", "cut": "all"},
+        ],
+        ids=str,
+    )
     def test_which_is_true(self, words):
         spec = resolve(make_spec(words)).whole()
         for key in OPEN:
@@ -147,12 +154,20 @@ class TestExplain:
         assert one("patience").key == "train.patience"
         assert {entry.key for entry in explain("alpha")} == {"loss.alpha", "regulariser.alpha"}
 
-    @pytest.mark.parametrize(("key", "near"), [
-        ("train.lrr", "did you mean train.lr"), ("los", "did you mean loss"), ("loss.alhpa", "did you mean loss.alpha"),
-        ("multi_similarty", "did you mean multi_similarity"), ("patiance", "did you mean patience"),
-        ("multi_similarity.gamma", "choices: multi_similarity.alpha"), ("foo.bar", "choices: backbone, cut, data"),
-        ("train.groups.head.decay", "train.groups"), ("", "choices"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("key", "near"),
+        [
+            ("train.lrr", "did you mean train.lr"),
+            ("los", "did you mean loss"),
+            ("loss.alhpa", "did you mean loss.alpha"),
+            ("multi_similarty", "did you mean multi_similarity"),
+            ("patiance", "did you mean patience"),
+            ("multi_similarity.gamma", "choices: multi_similarity.alpha"),
+            ("foo.bar", "choices: backbone, cut, data"),
+            ("train.groups.head.decay", "train.groups"),
+            ("", "choices"),
+        ],
+    )
     def test_unknown_keys_name_the_near_ones(self, key, near):
         with pytest.raises(NearkinError, match=f"^unknown key {key!r}: ") as caught:
             explain(key)
@@ -177,7 +192,7 @@ class TestSettingsPage:
     def test_is_what_the_code_says(self):
         made = subprocess.run([sys.executable, "-m", "nearkin.config.page"], capture_output=True, check=True)
         stale = set(SETTINGS.splitlines()) - set(made.stdout.decode().splitlines())
-        assert not stale, "docs/settings.md is stale: make settings"   # a part that is new may be missing there
+        assert not stale, "docs/settings.md is stale: make settings"  # a part that is new may be missing there
 
     @pytest.mark.parametrize("key", settings())
     def test_has_every_key(self, key):
@@ -201,8 +216,10 @@ class TestStudiesPage:
         places = list(dict.fromkeys(cell.labels for cell in study.cells))
         assert len(places) == 9
         assert [place for place in places if "untrained" in place[0]] == [
-            ("pooled (untrained)", "any"), ("random_head (untrained)", "32"), ("random_head (untrained)", "64")
-        ]  # fmt: skip
+            ("pooled (untrained)", "any"),
+            ("random_head (untrained)", "32"),
+            ("random_head (untrained)", "64"),
+        ]
         assert len(study.cells) == 9 * 2
         trained = [cell for cell in study.cells if cell.spec.train.epochs]
         margins = {cell.labels[0]: cell.spec.loss.params.get("margin") for cell in trained}

@@ -24,7 +24,7 @@ def hashed(*sources):
 class TestAnotherName:
     """A new name begins with that part's own defaults."""
 
-    BASE = {"loss": "multi_similarity", "loss.alpha": 18, "dim": 64}                            # noqa: RUF012
+    BASE = {"loss": "multi_similarity", "loss.alpha": 18, "dim": 64}  # noqa: RUF012
 
     def test_in_words(self):
         spec = make_spec(self.BASE, {"loss": "proxy_anchor"})
@@ -135,7 +135,7 @@ class TestStoredAgainstAsked:
         assert asked.differences(make_spec({"root": "b"}).whole()) == []
 
 
-MODULE = '''
+MODULE = """
 from nearkin.losses import PairLoss
 
 def scale():
@@ -148,7 +148,7 @@ class Mine(PairLoss):
 
     def compute(self, pairs, tuples=None):
         return scale() * pairs.d.mean()
-'''
+"""
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ class TestFromOutside:
         outside(MODULE.format(factor=1))
         first = hashed({"loss": "own_losses.Mine"})
         assert hashed({"loss": "own_losses.Mine"}) == first
-        outside(MODULE.format(factor=2))                            # in a helper of the module, not in the class
+        outside(MODULE.format(factor=2))  # in a helper of the module, not in the class
         assert hashed({"loss": "own_losses.Mine"}) != first
 
     def test_one_that_is_registered_counts_by_its_source_too(self, outside):
@@ -204,7 +204,7 @@ class TestFromOutside:
 
         with pytest.raises(NearkinError, match=r"loss 'multi_similarity' is already registered by nearkin\.losses"):
             LOSSES.register("multi_similarity")(MultiSimilarity)
-        MultiSimilarity.__qualname__ = "MultiSimilarity"            # even when it is called the same
+        MultiSimilarity.__qualname__ = "MultiSimilarity"  # even when it is called the same
         with pytest.raises(NearkinError, match="take another name"):
             LOSSES.register("multi_similarity")(MultiSimilarity)
 
@@ -218,27 +218,44 @@ def test_weights_in_the_home_folder_count_by_content(tmp_path, monkeypatch):
     assert hashed({"weights": "~/w.pth"}) != first
 
 
-@pytest.mark.parametrize("words", [
-    {"loss": "triplet", "miner": "random"}, {"loss": "contrastive", "sampler": "spc"},
-    {"train.optimiser": "sgd", "lr": 3},
-    {"train.select": "recall@1"}, {"memory.size": 50, "loss": "nt_xent"}, {"regulariser": "norm"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"loss": "triplet", "miner": "random"},
+        {"loss": "contrastive", "sampler": "spc"},
+        {"train.optimiser": "sgd", "lr": 3},
+        {"train.select": "recall@1"},
+        {"memory.size": 50, "loss": "nt_xent"},
+        {"regulariser": "norm"},
+    ],
+    ids=str,
+)
 def test_an_untrained_run_is_the_same_whatever_it_is_compared_with(words):
     assert hashed({"epochs": 0}, words) == hashed({"epochs": 0})
 
 
-@pytest.mark.parametrize("words", [
-    {"dim": 8}, {"model.head": "none"}, {"seed": 1}, {"protocol": "standard"}, {"data.classes": 20}, {"loss": "hist"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [{"dim": 8}, {"model.head": "none"}, {"seed": 1}, {"protocol": "standard"}, {"data.classes": 20}, {"loss": "hist"}],
+    ids=str,
+)
 def test_but_not_whatever_network_and_data(words):
     """HIST has a LayerNorm behind its head, which belongs to the network."""
     assert hashed({"epochs": 0}, words) != hashed({"epochs": 0})
 
 
-@pytest.mark.parametrize("words", [
-    {"memory.size": 64, "loss": "nt_xent"}, {"loss": "margin", "loss.beta": 1.1}, {"purpose": "trial"},
-    {"train.clip": 1}, {"miner": "random", "loss": "margin"}, {"train.groups.loss.lr": 1},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"memory.size": 64, "loss": "nt_xent"},
+        {"loss": "margin", "loss.beta": 1.1},
+        {"purpose": "trial"},
+        {"train.clip": 1},
+        {"miner": "random", "loss": "margin"},
+        {"train.groups.loss.lr": 1},
+    ],
+    ids=str,
+)
 def test_the_hash_covers(words):
     rest = {k: v for k, v in words.items() if k == "loss"}
     assert hashed(words) != hashed(rest)
@@ -263,7 +280,7 @@ def test_patience_below_eval_every_is_refused():
 @pytest.mark.parametrize(
     ("words", "same"),
     [
-        ({"data.keep": 32}, {}),                                    # the convnet's own size
+        ({"data.keep": 32}, {}),  # the convnet's own size
         ({"train.warmup_counts": False}, {}),
         ({"model.head": "none", "model.init": "torch"}, {"model.head": "none"}),
         ({"epochs": 0, "data.crop": 24, "train.amp": True}, {"epochs": 0}),

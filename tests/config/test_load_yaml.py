@@ -19,15 +19,13 @@ LISTS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 MAPPINGS = "a0: &a0 {x: 1, y: 1}\n" + "".join(
     f"a{i}: &a{i} {{{', '.join(f'{key}: *a{i - 1}' for key in 'bcdefghij')}}}\n" for i in range(1, 12)
 )
-MERGED = "a0: &a0 {x: 1}\n" + "".join(
-    f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
-)
+MERGED = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 TOO_MUCH = {
     "lists of aliases": LISTS,
     "mappings of aliases": MAPPINGS,
     "merged aliases": MERGED,
     "an alias inside itself": "a: &a [*a]",
-    "brackets": "[" * 200_000 + "]" * 200_000,                      # libyaml alone ends the process
+    "brackets": "[" * 200_000 + "]" * 200_000,  # libyaml alone ends the process
     "braces": "{a: " * 5_000 + "1" + "}" * 5_000,
     "dashes": "- " * 5_000 + "a",
     "questions": "? " * 5_000 + "a",

@@ -32,13 +32,13 @@ SETUPS = {name: list(lines) for name, lines in groupby(sorted(PAPERS, key=setup)
 def test_the_spec_has_what_the_paper_has(name):
     lines = SETUPS[name]
     spec = make_spec({"recipe": lines[0]["recipe"], **lines[0]["words"]})
-    found = flatten(complete(fill(spec)).whole())                   # a resolved spec has null where that means the same
+    found = flatten(complete(fill(spec)).whole())  # a resolved spec has null where that means the same
     for line in lines:
         here = f"{line['where']}: {line['symbol']} = {line['printed']}"
         value = found.get(line["key"])
         expected = line["value"]
         if isinstance(expected, float):
-            expected = pytest.approx(expected, rel=1e-3)            # angles and reciprocals are rounded
+            expected = pytest.approx(expected, rel=1e-3)  # angles and reciprocals are rounded
         assert (list(value) if isinstance(value, (list, tuple)) else value) == expected, here
 
 

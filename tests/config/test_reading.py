@@ -42,8 +42,11 @@ CASES = {
     "train.optimiser": ("sgd", [UNTRAINED], [TRAINED]),
     "train.lr": (0.5, [UNTRAINED], [TRAINED]),
     "train.weight_decay": (0.5, [UNTRAINED], [TRAINED]),
-    "train.momentum": (0.5, [TRAINED, {"train.optimiser": "adam"}],
-                       [{"train.optimiser": "sgd"}, {"train.optimiser": "rmsprop"}]),
+    "train.momentum": (
+        0.5,
+        [TRAINED, {"train.optimiser": "adam"}],
+        [{"train.optimiser": "sgd"}, {"train.optimiser": "rmsprop"}],
+    ),
     "train.eps": (0.5, [{"train.optimiser": "sgd"}], [TRAINED, {"train.optimiser": "rmsprop"}]),
     "train.batches_per_epoch": (3, [UNTRAINED], [TRAINED]),
     "train.batch": (32, [UNTRAINED], [TRAINED]),
@@ -51,8 +54,11 @@ CASES = {
     "train.schedule": ("cosine", [UNTRAINED], [TRAINED]),
     "train.step": (3, [TRAINED, {"train.schedule": "cosine"}], [{"train.schedule": "step"}]),
     "train.gamma": (0.1, [TRAINED, {"train.schedule": "cosine"}], [{"train.schedule": "step"}]),
-    "train.warmup": (2, [UNTRAINED, TRAINED, {"weights": "imagenet", "backbone": "resnet50", "cut": "all"}],
-                     [{"weights": "imagenet", "backbone": "resnet50"}, {"train.warmup_counts": False}]),
+    "train.warmup": (
+        2,
+        [UNTRAINED, TRAINED, {"weights": "imagenet", "backbone": "resnet50", "cut": "all"}],
+        [{"weights": "imagenet", "backbone": "resnet50"}, {"train.warmup_counts": False}],
+    ),
     "train.warmup_counts": (False, [TRAINED], [{"weights": "imagenet", "backbone": "resnet50", "train.warmup": 2}]),
     "train.clip": (1, [UNTRAINED], [TRAINED]),
     "train.clip_by": ("norm", [TRAINED], [{"train.clip": 1}]),
@@ -62,7 +68,7 @@ CASES = {
     "train.patience": (2, [UNTRAINED, (TRAINED, NO_VALIDATION)], [(TRAINED, VALIDATION), TRAINED]),
     "train.select": ("recall@1", [UNTRAINED, (TRAINED, NO_VALIDATION)], [(TRAINED, VALIDATION), TRAINED]),
     "train.amp": (True, [UNTRAINED], [TRAINED]),
-}  # fmt: skip
+}
 
 
 def both(key, value, case):
@@ -77,8 +83,11 @@ def id_of(case):
 
 
 def flat(which):
-    return [pytest.param(key, case[0], each, id=f"{key} {id_of(each)}")
-            for key, case in CASES.items() for each in case[which]]  # fmt: skip
+    return [
+        pytest.param(key, case[0], each, id=f"{key} {id_of(each)}")
+        for key, case in CASES.items()
+        for each in case[which]
+    ]
 
 
 def fields(model, prefix=""):
@@ -98,7 +107,7 @@ def test_every_setting_that_says_when_it_is_read_is_tried():
 @pytest.mark.parametrize(("key", "value", "case"), flat(1))
 def test_what_nothing_reads_gives_the_same_run(key, value, case):
     without, with_it = both(key, value, case)
-    assert without == with_it                                       # the same settings to the last, so the same result
+    assert without == with_it  # the same settings to the last, so the same result
     assert without.hash("d", "s") == with_it.hash("d", "s")
     assert stored_spec(with_it.whole()).hash("d", "s") == with_it.hash("d", "s")
 
@@ -113,9 +122,9 @@ def test_what_is_read_gives_another(key, value, case):
     ("words", "other", "same"),
     [
         ({"train.groups.head.lr": 0.01, "lr": 0.01}, {"lr": 0.01}, True),
-        ({"train.groups.head.lr": 1e-3}, {}, True),                 # the rate that is filled in
+        ({"train.groups.head.lr": 1e-3}, {}, True),  # the rate that is filled in
         ({"train.groups.head.lr": 0.02, "lr": 0.01}, {"lr": 0.01}, False),
-        ({"train.groups.loss.lr": 0.01, "lr": 0.01}, {"lr": 0.01}, False),      # proxies have a rate of their own
+        ({"train.groups.loss.lr": 0.01, "lr": 0.01}, {"lr": 0.01}, False),  # proxies have a rate of their own
         ({"train.groups.loss.weight_decay": 1e-4}, {}, True),
         ({"train.groups.loss.eps": 1e-8}, {}, True),
         ({"data.flip": True}, {}, True),
@@ -123,7 +132,7 @@ def test_what_is_read_gives_another(key, value, case):
         ({"data.crop_scale": "0.08-1"}, {}, True),
         ({"data.crop_scale": "0.16-1"}, {}, False),
         ({"data.crop_ratio": [3 / 4, 4 / 3]}, {}, True),
-        ({"data.keep": 32}, {}, True),                              # the convnet's own size
+        ({"data.keep": 32}, {}, True),  # the convnet's own size
         ({"data.keep": 64}, {}, False),
         ({"dataset": "glyphs", "data.flip": True}, {"dataset": "glyphs"}, True),
     ],
@@ -136,8 +145,9 @@ def test_a_value_that_null_stands_for_is_null(words, other, same):
 
 
 def test_glyphs_do_not_flip_by_themselves():
-    one, two = (resolve(make_spec(words), augment=Augment(crop_scale=None, flip=False))
-                for words in ({}, {"data.flip": True}))  # fmt: skip
+    one, two = (
+        resolve(make_spec(words), augment=Augment(crop_scale=None, flip=False)) for words in ({}, {"data.flip": True})
+    )
     assert one.hash("d", "s") != two.hash("d", "s")
 
 
@@ -159,7 +169,7 @@ def test_an_open_spec_is_asked_nothing_that_it_cannot_know():
     assert make_spec({"method": "drml", "model.parts": 2}).changes()["model.parts"] == 2
 
 
-NUMBERS = '''
+NUMBERS = """
 from nearkin.losses import PairLoss
 
 class Mine(PairLoss):
@@ -172,7 +182,7 @@ class Mine(PairLoss):
 class Typed(Mine):
     def __init__(self, *, neg_margin: float = 0.5):
         super().__init__()
-'''
+"""
 
 
 @pytest.fixture
@@ -196,9 +206,17 @@ def test_2_and_2_0_of_an_own_class_are_the_same(name):
 # -- is it true that nothing reads it? --------------------------------------------------------------------------
 
 TINY = {
-    "dataset": "glyphs", "data.classes": 12, "data.per_class": 8, "data.size": 16, "backbone": "convnet", "dim": 8,
-    "train.batch": 8, "train.batches_per_epoch": 2, "epochs": 2, "train.device": "cpu",
-}  # fmt: skip
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 8,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "train.batches_per_epoch": 2,
+    "epochs": 2,
+    "train.device": "cpu",
+}
 
 
 @pytest.fixture
@@ -215,21 +233,45 @@ def as_given(monkeypatch, tmp_path):
     return weights
 
 
-@pytest.mark.parametrize("words", [
-    {"train.momentum": 0.3, "train.step": 1, "train.gamma": 0.1, "train.clip_by": "norm", "memory.warmup": 0,
-     "model.parts": 2, "model.views": 5, "train.warmup": 1, "train.groups.head.lr": 1e-3,
-     "train.groups.loss.eps": 1e-8},
-    {"train.optimiser": "sgd", "lr": 0.01, "train.eps": 0.5, "train.groups.head.eps": 0.3},
-    {"model.head": "none", "dim": 3, "model.init": "torch"},
-    {"protocol": "standard", "train.eval_every": 2, "train.patience": 2, "train.select": "nmi"},
-    {"cut": "block2", "data.crop": 24, "data.flip": True, "data.crop_scale": "0.3-0.5"},
-    {"cut": "all", "model.freeze_bn": True, "model.bn_affine": False, "train.warmup": 1},
-    {"epochs": 0, "lr": 3, "train.batch": 4, "model.freeze_bn": True, "model.bn_affine": False, "loss": "triplet",
-     "sampler": "balanced", "data.crop": 24},
-], ids=lambda words: ",".join(list(words)[:3]))  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {
+            "train.momentum": 0.3,
+            "train.step": 1,
+            "train.gamma": 0.1,
+            "train.clip_by": "norm",
+            "memory.warmup": 0,
+            "model.parts": 2,
+            "model.views": 5,
+            "train.warmup": 1,
+            "train.groups.head.lr": 1e-3,
+            "train.groups.loss.eps": 1e-8,
+        },
+        {"train.optimiser": "sgd", "lr": 0.01, "train.eps": 0.5, "train.groups.head.eps": 0.3},
+        {"model.head": "none", "dim": 3, "model.init": "torch"},
+        {"protocol": "standard", "train.eval_every": 2, "train.patience": 2, "train.select": "nmi"},
+        {"cut": "block2", "data.crop": 24, "data.flip": True, "data.crop_scale": "0.3-0.5"},
+        {"cut": "all", "model.freeze_bn": True, "model.bn_affine": False, "train.warmup": 1},
+        {
+            "epochs": 0,
+            "lr": 3,
+            "train.batch": 4,
+            "model.freeze_bn": True,
+            "model.bn_affine": False,
+            "loss": "triplet",
+            "sampler": "balanced",
+            "data.crop": 24,
+        },
+    ],
+    ids=lambda words: ",".join(list(words)[:3]),
+)
 def test_a_run_with_all_idle_settings_has_the_same_bits(as_given, words):
-    kept = {key: words[key] for key in ("train.optimiser", "lr", "model.head", "protocol", "cut", "data.flip", "epochs")
-            if key in words and not (key == "lr" and words.get("epochs") == 0)}  # fmt: skip
+    kept = {
+        key: words[key]
+        for key in ("train.optimiser", "lr", "model.head", "protocol", "cut", "data.flip", "epochs")
+        if key in words and not (key == "lr" and words.get("epochs") == 0)
+    }
     one, two = as_given(words, "given"), as_given(kept, "plain")
     assert set(words) > set(kept)
     assert one["model"].keys() == two["model"].keys()

@@ -10,9 +10,9 @@ from nearkin.errors import NearkinError
 
 def test_words_trees_and_yaml_agree(tmp_path):
     words = make_spec(parse_words(["loss=contrastive", "loss.neg_margin=0.5", "dim=64", "lr=1e-3", "seed=3"]))
-    tree = make_spec({
-        "loss": {"name": "contrastive", "neg_margin": 0.5}, "model": {"dim": 64}, "train": {"lr": 0.001, "seed": 3},
-    })  # fmt: skip
+    tree = make_spec(
+        {"loss": {"name": "contrastive", "neg_margin": 0.5}, "model": {"dim": 64}, "train": {"lr": 0.001, "seed": 3}}
+    )
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(tree.tree()))
     assert words == tree == read_spec(tmp_path / "run.yaml")
     assert words.loss.params == {"neg_margin": 0.5}
@@ -63,8 +63,12 @@ def test_words_must_be_pairs():
 
 def test_numbers_in_scientific_notation_are_numbers():
     assert parse_words(["lr=1e-3", "dim=64", "loss=triplet", "miner=none", "train.amp=true"]) == {
-        "lr": 1e-3, "dim": 64, "loss": "triplet", "miner": "none", "train.amp": True,
-    }  # fmt: skip
+        "lr": 1e-3,
+        "dim": 64,
+        "loss": "triplet",
+        "miner": "none",
+        "train.amp": True,
+    }
 
 
 def test_miner_none_takes_a_base_miner_away():

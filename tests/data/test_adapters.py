@@ -213,7 +213,7 @@ def laid(root, *paths):
 )
 def test_splits_have_several_names(tmp_path, cache_folder, train, val, test):
     root = laid(tmp_path / "flowers", f"{train}/rose/1.jpg", f"{val}/rose/deep/2.jpg", f"{test}/tulip/3.jpg")
-    (root / "annotations").mkdir()                          # a folder without images is neither split nor class
+    (root / "annotations").mkdir()  # a folder without images is neither split nor class
     (root / "annotations" / "list.txt").touch()
     table = load_table("folder", root)
     assert table.classes == ("rose", "tulip")

@@ -77,7 +77,7 @@ def test_a_file_is_read_once_until_it_changes(table, monkeypatch):
     assert read == []
     changed = table.paths[2]
     data = bytearray(changed.read_bytes())
-    data[-20] ^= 1                                          # as long as before
+    data[-20] ^= 1  # as long as before
     changed.write_bytes(data)
     os.utime(changed, ns=(1, 1))
     assert data_hash(table) != first
@@ -96,7 +96,7 @@ def test_after_ctrl_c_no_file_is_hashed_twice(table, cache_folder, monkeypatch, 
         read.append(path)
         return content(path)
 
-    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # in order
     monkeypatch.setattr(hashing, "_content", some)
     monkeypatch.setattr(hashing, "SAVED", saved)
     with pytest.raises(KeyboardInterrupt):
@@ -168,7 +168,7 @@ def test_the_second_time_nothing_is_decoded(table, monkeypatch):
     monkeypatch.setattr(cache, "read_image", lambda path: pytest.fail("decoded again"))
     second = decoded(table, resize=16)
     assert (first.pixels == second.pixels).all()
-    with pytest.raises(pytest.fail.Exception):              # another size is another cache
+    with pytest.raises(pytest.fail.Exception):  # another size is another cache
         decoded(table, resize=12)
 
 
@@ -195,13 +195,13 @@ def test_a_broken_image_is_named_or_skipped(table, cache_folder):
     table.paths[4].unlink()
     with pytest.raises(NearkinError, match=r"b/3\.png cannot be read: it is not an image.*; data\.on_error=skip"):
         decoded(table, resize=16)
-    assert [path.suffix for path in caches(cache_folder)] == [".part"]      # what was decoded before it
+    assert [path.suffix for path in caches(cache_folder)] == [".part"]  # what was decoded before it
     images = decoded(table, resize=16, on_error="skip")
     assert images.kept.tolist() == [0, 1, 2, 5]
     assert [Path(path).name for path, _ in images.skipped] == ["3.png", "4.png"]
     assert "does not exist" in images.skipped[1][1]
     assert images[3].shape[:2] == (16, 16)
-    with pytest.raises(NearkinError, match=r"b/3\.png.*; data\.on_error=skip"):   # the skipping cache does not hide it
+    with pytest.raises(NearkinError, match=r"b/3\.png.*; data\.on_error=skip"):  # the skipping cache does not hide it
         decoded(table, resize=16)
     kept = table.take(images.kept)
     assert [path.name for path in kept.paths] == ["0.png", "1.png", "2.png", "5.jpg"]
@@ -250,7 +250,7 @@ def test_after_a_failed_write_nothing_that_was_written_is_decoded_twice(table, c
             return super().write(data)
 
     monkeypatch.setattr(journal, "COMMIT_IMAGES", 2)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # in order
     with monkeypatch.context() as patch:
         patch.setattr(journal, "open", Failing, raising=False)
         with pytest.raises((NearkinError, OSError)):
@@ -275,7 +275,7 @@ def test_after_ctrl_c_nothing_is_decoded_twice(table, cache_folder, monkeypatch)
         return read_image(path)
 
     monkeypatch.setattr(cache, "read_image", some)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)          # in order
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # in order
     with pytest.raises(KeyboardInterrupt):
         decoded(table, resize=16)
     assert [path.suffix for path in caches(cache_folder)] == [".part"]
@@ -301,13 +301,13 @@ def _decode_at_once(root, barrier, results):
     calls = []
 
     def slow(path):
-        calls.append(path)                                  # threads decode: append is atomic
-        time.sleep(0.02)                                    # so that the other process comes meanwhile
+        calls.append(path)  # threads decode: append is atomic
+        time.sleep(0.02)  # so that the other process comes meanwhile
         return read_image(path)
 
     cache.read_image = slow
     table = load_table("folder", root)
-    data_hash(table)                                        # remembered: both come to the decoding at once
+    data_hash(table)  # remembered: both come to the decoding at once
     barrier.wait(60)
     pixels = decoded(table, resize=16).pixels.tobytes()
     results.put((len(calls), pixels))
@@ -336,7 +336,7 @@ def test_after_a_process_that_failed_the_next_one_decodes(table, monkeypatch):
     with pytest.raises(RuntimeError):
         decoded(table, resize=16)
     monkeypatch.setattr(cache, "read_image", read_image)
-    assert len(decoded(table, resize=16)) == 6              # the lock is free
+    assert len(decoded(table, resize=16)) == 6  # the lock is free
 
 
 def test_arrays_bypass_the_file(cache_folder):

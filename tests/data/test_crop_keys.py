@@ -27,8 +27,16 @@ def photos(tmp_path, picture):
     """Words of a run on a folder of eight classes, images of 40 x 52."""
     for i in range(48):
         picture(tmp_path / "photos" / "abcdefgh"[i % 8] / f"{i}.png", seed=i, height=40, width=52)
-    return {"dataset": "folder", "root": str(tmp_path / "photos"), "train.batch": 8, "epochs": 1, "dim": 8,
-            "data.size": 24, "data.resize": 32, "data.crop": 20}  # fmt: skip
+    return {
+        "dataset": "folder",
+        "root": str(tmp_path / "photos"),
+        "train.batch": 8,
+        "epochs": 1,
+        "dim": 8,
+        "data.size": 24,
+        "data.resize": 32,
+        "data.crop": 20,
+    }
 
 
 # -- words ------------------------------------------------------------------------------------------------------
@@ -40,25 +48,28 @@ def test_two_numbers_are_written_as_people_write_them(word):
     assert spec.data.crop_scale == (0.16, 1.0)
     assert spec.hash("d", "s") == make_spec({"data.crop_scale": (0.16, 1)}).hash("d", "s")
     assert make_spec(spec.tree()) == spec
-    assert RunSpec.model_validate(spec.whole()) == spec             # as a run is stored
+    assert RunSpec.model_validate(spec.whole()) == spec  # as a run is stored
 
 
-@pytest.mark.parametrize(("word", "said"), [
-    ("crop_scale=0.16-1.5", "data.crop_scale=0.16-1.5: .*0 < low <= high <= 1"),
-    ("crop_scale=1-0.16", "data.crop_scale=1-0.16: .*0 < low <= high <= 1"),
-    ("crop_scale=0-1", "data.crop_scale=0-1: .*0 < low"),
-    ("crop_scale=[-0.1,1]", "data.crop_scale=-0.1-1: .*0 < low"),
-    ("crop_scale=nan-1", "data.crop_scale=nan-1: .*0 < low"),
-    ("crop_scale=[0.1,0.2,0.3]", r"data.crop_scale=\[0.1, 0.2, 0.3\]: two numbers"),
-    ("crop_scale=0.5", "data.crop_scale=0.5: two numbers .*data.crop_scale=0.5-1"),
-    ("crop_scale=small", "data.crop_scale='small': two numbers"),
-    ("crop_scale=true", "data.crop_scale=True: two numbers"),
-    ("crop_ratio=0-1", "data.crop_ratio=0-1: .*0 < low <= high$"),
-    ("crop_ratio=1.33-0.75", "data.crop_ratio=1.33-0.75: .*low <= high"),
-    ("crop_ratio=1-inf", "data.crop_ratio=1-inf: .*low <= high"),
-    ("flip=sometimes", "data.flip='sometimes': .*boolean"),
-    ("augment=crop", "data.augment='crop': .*'resized_crop' or 'resize_crop'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("crop_scale=0.16-1.5", "data.crop_scale=0.16-1.5: .*0 < low <= high <= 1"),
+        ("crop_scale=1-0.16", "data.crop_scale=1-0.16: .*0 < low <= high <= 1"),
+        ("crop_scale=0-1", "data.crop_scale=0-1: .*0 < low"),
+        ("crop_scale=[-0.1,1]", "data.crop_scale=-0.1-1: .*0 < low"),
+        ("crop_scale=nan-1", "data.crop_scale=nan-1: .*0 < low"),
+        ("crop_scale=[0.1,0.2,0.3]", r"data.crop_scale=\[0.1, 0.2, 0.3\]: two numbers"),
+        ("crop_scale=0.5", "data.crop_scale=0.5: two numbers .*data.crop_scale=0.5-1"),
+        ("crop_scale=small", "data.crop_scale='small': two numbers"),
+        ("crop_scale=true", "data.crop_scale=True: two numbers"),
+        ("crop_ratio=0-1", "data.crop_ratio=0-1: .*0 < low <= high$"),
+        ("crop_ratio=1.33-0.75", "data.crop_ratio=1.33-0.75: .*low <= high"),
+        ("crop_ratio=1-inf", "data.crop_ratio=1-inf: .*low <= high"),
+        ("flip=sometimes", "data.flip='sometimes': .*boolean"),
+        ("augment=crop", "data.augment='crop': .*'resized_crop' or 'resize_crop'"),
+    ],
+)
 def test_bad_words_are_refused_with_value_and_bound(word, said):
     with pytest.raises(NearkinError, match=said):
         spec_of(f"data.{word}")
@@ -82,11 +93,23 @@ def test_the_name_of_a_run_covers_the_keys_where_they_differ():
         return spec_of(*words).hash("d", "s")
 
     plain = name()
-    words = ["data.crop_scale=0.16-1", "data.crop_scale=0.2-1", "data.crop_ratio=0.75-1.33", "data.flip=true",
-             "data.flip=false", "data.augment=resize_crop"]  # fmt: skip
+    words = [
+        "data.crop_scale=0.16-1",
+        "data.crop_scale=0.2-1",
+        "data.crop_ratio=0.75-1.33",
+        "data.flip=true",
+        "data.flip=false",
+        "data.augment=resize_crop",
+    ]
     assert len({plain, *(name(word) for word in words)}) == 1 + len(words)
-    null = ["data.crop_scale=null", "data.crop_ratio=null", "data.flip=null", "data.augment=resized_crop",
-            "train.loaders=null", "train.loaders=3"]  # fmt: skip
+    null = [
+        "data.crop_scale=null",
+        "data.crop_ratio=null",
+        "data.flip=null",
+        "data.augment=resized_crop",
+        "train.loaders=null",
+        "train.loaders=3",
+    ]
     assert {name(word) for word in null} == {plain}
 
 
@@ -128,7 +151,7 @@ def test_areas_are_those_of_the_scale(photos):
         ratios += (w / h).tolist()
     assert 0.17 < min(shares) < 0.22
     assert 0.38 < max(shares) < 0.43
-    assert np.mean(shares) == pytest.approx(0.3, abs=0.01)          # uniform
+    assert np.mean(shares) == pytest.approx(0.3, abs=0.01)  # uniform
     assert 0.85 < min(ratios) < max(ratios) < 1.18
     assert np.mean(np.log(ratios)) == pytest.approx(0, abs=0.01)
 
@@ -164,7 +187,7 @@ def test_of_a_larger_copy_the_geometry_is_that_of_resize(photos):
     assert large.images.shapes.tolist() == [[40, 52]] * 48
     assert small.images.shapes.tolist() == [[32, 42]] * 48
     rows = np.arange(48)
-    assert torch.equal(small.test(rows), large.test(rows))          # resized once, whether before or after it is kept
+    assert torch.equal(small.test(rows), large.test(rows))  # resized once, whether before or after it is kept
     drawn = [source.train(rows, torch.Generator().manual_seed(0)) for source in (small, large)]
     assert torch.equal(*drawn)
     small, large = (prepare(make_spec(photos, {"data.keep": keep})).pixels for keep in (None, 40))
@@ -178,6 +201,7 @@ def test_of_a_larger_copy_the_geometry_is_that_of_resize(photos):
 
 def test_views_behind_a_cut_are_cut_as_the_words_say(photos, tmp_path):
     """Mirror images where they are switched on, crops of the kind that is asked for."""
+
     def views(**said):
         words = GLYPHS | {"cut": "all", "model.views": 3} | {f"data.{k}": v for k, v in said.items()}
         prepared = prepare(make_spec(words))
@@ -193,7 +217,7 @@ def test_views_behind_a_cut_are_cut_as_the_words_say(photos, tmp_path):
             return model.front(images).half()
 
     source, plain, row, model = views()
-    assert torch.equal(plain[0], plain[1])                          # glyphs are neither mirrored nor cropped
+    assert torch.equal(plain[0], plain[1])  # glyphs are neither mirrored nor cropped
     source, flipped, row, model = views(flip=True)
     torch.testing.assert_close(flipped[1], front(model, source.pixels.test(np.array([row])).flip(-1))[0])
     assert not torch.equal(flipped[0], flipped[1])

@@ -66,7 +66,7 @@ def test_the_list_goes_through_a_file(root, tmp_path):
     checked = command("data", "verify", "folder", "--root", root, "--exclude", file, "--json")
     assert checked.exit_code == 0
     assert json.loads(checked.stdout)["images"] == 39
-    assert command(*words).exit_code == 0                       # the same list again
+    assert command(*words).exit_code == 0  # the same list again
 
 
 def test_a_root_relative_to_here(root, tmp_path, monkeypatch):
@@ -120,7 +120,7 @@ def test_rows_of_a_csv(tmp_path, picture):
     (tmp_path / "x" / "list.csv").write_text("\n".join(["path,label", *rows]))
     table = load_table("csv", tmp_path / "x")
     (group,) = dedupe(table)
-    assert group.kept == "a.png"                                # listed twice: to leave the path out would lose it
+    assert group.kept == "a.png"  # listed twice: to leave the path out would lose it
     assert group.left_out == ["b.png", "deep/../deep/c.png", str(tmp_path / "elsewhere.png")]
     (tmp_path / "out.txt").write_text(f"# mine\n\n  b.png  \r\ndeep/c.png\n{tmp_path}/elsewhere.png")
     assert names(exclude(table, tmp_path / "out.txt")) == ["a.png", "a.png", "lost.png"]
@@ -163,8 +163,17 @@ def test_all_left_out_or_no_files_at_all(root, tmp_path):
 
 def test_a_run_does_not_contain_the_rows(root, tmp_path):
     (tmp_path / "out.txt").write_text("\n".join(LEFT_OUT))
-    words = {"dataset": "folder", "root": str(root), "epochs": 0, "dim": 4, "backbone": "convnet", "data.size": 16,
-             "data.resize": 16, "data.crop": 16, "protocol": "standard"}  # fmt: skip
+    words = {
+        "dataset": "folder",
+        "root": str(root),
+        "epochs": 0,
+        "dim": 4,
+        "backbone": "convnet",
+        "data.size": 16,
+        "data.resize": 16,
+        "data.crop": 16,
+        "protocol": "standard",
+    }
     less = words | {"data.exclude": str(tmp_path / "out.txt")}
     plain, left = (nearkin.train(each, runs=tmp_path / "runs") for each in (words, less))
     assert plain.hash != left.hash

@@ -20,7 +20,7 @@ def test_the_characters_keep_what_is_promised():
     similarity = twin_cosine(CHARACTERS)
     assert np.allclose(np.diag(similarity), 1)
     assert (similarity - 2 * np.eye(200)).max() < TWIN_COSINE
-    absent = {face: np.asarray(ink("\u0378", face, 40, 64)) for face in FACES}   # unassigned: the box for "no glyph"
+    absent = {face: np.asarray(ink("\u0378", face, 40, 64)) for face in FACES}  # unassigned: the box for "no glyph"
     for face in FACES:
         assert all((np.asarray(ink(c, face, 40, 64)) != absent[face]).any() for c in CHARACTERS), face
     assert len({font(face, 40).getname() for face in FACES}) == 16

@@ -78,9 +78,9 @@ def test_the_closed_set_trains_on_train_and_tests_on_val(root):
     table = load_table("imagenet", root)
     split = Within(val_share=0.3).split(table)
     assert split.test.gallery is None
-    assert split.test.query.tolist() == list(range(24, 30))                         # all official test images
+    assert split.test.query.tolist() == list(range(24, 30))  # all official test images
     assert sorted([*split.train, *split.val]) == list(range(24))
-    assert set(table.labels[split.val]) == {0, 1, 2}                                # drawn from training images
+    assert set(table.labels[split.val]) == {0, 1, 2}  # drawn from training images
     assert len(split.val) == 2 + 2 + 3
     assert "the given split, its test classes known from training" in split.describe(table)
     for protocol in (Standard(), FixedVal()):
@@ -89,8 +89,17 @@ def test_the_closed_set_trains_on_train_and_tests_on_val(root):
 
 
 def test_it_trains_and_is_tested_the_same_decoded_and_from_files(root, tmp_path):
-    words = {"dataset": "imagenet", "root": str(root), "protocol": "within", "epochs": 1, "dim": 4, "train.batch": 6,
-             "sampler.per_class": 2, "data.size": 16, "data.keep": 20}  # fmt: skip
+    words = {
+        "dataset": "imagenet",
+        "root": str(root),
+        "protocol": "within",
+        "epochs": 1,
+        "dim": 4,
+        "train.batch": 6,
+        "sampler.per_class": 2,
+        "data.size": 16,
+        "data.keep": 20,
+    }
     runs = [nearkin.train({**words, "data.cache": form}, runs=tmp_path / form) for form in ("decoded", "none")]
     assert runs[0].hash == runs[1].hash
     assert runs[0].metrics() == runs[1].metrics()
@@ -101,7 +110,7 @@ def test_it_trains_and_is_tested_the_same_decoded_and_from_files(root, tmp_path)
     assert stored.shape == (6, 4)
     unit = stored / np.linalg.norm(stored, axis=1, keepdims=True)
     embedded = nearkin.load(runs[1]).embed([table.paths[row] for row in range(24, 30)])
-    np.testing.assert_allclose(embedded, unit, atol=1e-5)           # of images kept at the same size
+    np.testing.assert_allclose(embedded, unit, atol=1e-5)  # of images kept at the same size
 
 
 def test_verify_knows_that_its_test_classes_are_known(root):
@@ -195,8 +204,12 @@ def test_within_draws_the_rows_that_a_slow_loop_draws(seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 12, 200) * 3
     split = np.where(rng.random(200) < 0.7, "train", "test")
-    table = Table(labels, tuple("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"), images=np.zeros((200, 2, 2, 3), np.uint8),
-                  columns={"split": split})  # fmt: skip
+    table = Table(
+        labels,
+        tuple("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"),
+        images=np.zeros((200, 2, 2, 3), np.uint8),
+        columns={"split": split},
+    )
     found = Within(seed=seed).split(table)
     assert found.val.tolist() == rows_by_loop(labels, seed, 0.2, np.flatnonzero(split == "train"))
     assert sorted([*found.train, *found.val]) == np.flatnonzero(split == "train").tolist()

@@ -87,7 +87,7 @@ def test_a_dark_image_of_16_bits_stays_dark():
     dark = Image.fromarray(np.full((4, 4), 255, np.uint16))
     for kind in ("PNG", "TIFF"):
         assert read_image(encoded(dark, kind)).max() == 0
-    assert images._rgb(Image.fromarray(np.full((4, 4), 255, np.int32)), "PNG").max() == 0      # Pillow 10 opens it so
+    assert images._rgb(Image.fromarray(np.full((4, 4), 255, np.int32)), "PNG").max() == 0  # Pillow 10 opens it so
 
 
 @pytest.mark.parametrize("largest", [1, 255, 65535])
@@ -122,7 +122,7 @@ def test_what_would_unpack_to_gigabytes_is_refused(tmp_path, smooth, kind, exif)
 
 
 def test_the_limit_is_pillows(smooth, monkeypatch):
-    data = encoded(smooth, "JPEG")                          # 40 x 32 = 1,280 pixels
+    data = encoded(smooth, "JPEG")  # 40 x 32 = 1,280 pixels
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 640)
     assert read_image(data).shape == (32, 40, 3)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 639)
@@ -137,8 +137,16 @@ def test_the_limit_is_pillows(smooth, monkeypatch):
 def test_orientation_is_applied(smooth, kind, orientation):
     """A file says how its pixels lie; whatever it says, the picture is the same."""
     T = Image.Transpose
-    laid = {1: None, 2: T.FLIP_LEFT_RIGHT, 3: T.ROTATE_180, 4: T.FLIP_TOP_BOTTOM,
-            5: T.TRANSPOSE, 6: T.ROTATE_90, 7: T.TRANSVERSE, 8: T.ROTATE_270}[orientation]
+    laid = {
+        1: None,
+        2: T.FLIP_LEFT_RIGHT,
+        3: T.ROTATE_180,
+        4: T.FLIP_TOP_BOTTOM,
+        5: T.TRANSPOSE,
+        6: T.ROTATE_90,
+        7: T.TRANSVERSE,
+        8: T.ROTATE_270,
+    }[orientation]
     exif = Image.Exif()
     exif[0x0112] = orientation
     image = smooth if laid is None else smooth.transpose(laid)

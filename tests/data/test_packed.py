@@ -69,14 +69,22 @@ def test_none_equals_decoded_to_the_bit_and_packed_nearly(table, sizes, loss):
     assert (same_crops == crops).all()
     assert (same_tests == tests).all()
     near_crops, near_tests = batches(packed, resize=sizes["resize"])
-    assert 0 < np.abs(near_crops - crops).mean() < loss     # of 255
+    assert 0 < np.abs(near_crops - crops).mean() < loss  # of 255
     assert 0 < np.abs(near_tests - tests).mean() < loss
-    assert np.abs(crops[::-1] - crops).mean() > 30          # another crop
+    assert np.abs(crops[::-1] - crops).mean() > 30  # another crop
 
 
-@pytest.mark.parametrize(("height", "width", "expected"),
-                         [(20, 30, (24, 36)), (24, 30, (24, 30)), (33, 30, (33, 30)), (40, 44, (40, 44)),
-                          (80, 120, (40, 60)), (90, 41, (88, 40))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("height", "width", "expected"),
+    [
+        (20, 30, (24, 36)),
+        (24, 30, (24, 30)),
+        (33, 30, (33, 30)),
+        (40, 44, (40, 44)),
+        (80, 120, (40, 60)),
+        (90, 41, (88, 40)),
+    ],
+)
 def test_keep_is_the_largest_size_and_resize_the_smallest(tmp_path, picture, height, width, expected):
     pixels = picture(tmp_path / "data" / "a" / "0.png", height=height, width=width)
     images = open_images(load_table("folder", tmp_path / "data"), resize=24, keep=40)
@@ -94,8 +102,13 @@ def test_a_small_crop_of_a_larger_copy_is_sharper(tmp_path, picture):
     table = load_table("folder", tmp_path / "data")
     spread = []
     for keep in (None, 128):
-        source = PixelSource(open_images(table, resize=32, keep=keep), size=32, crop=16, resize=32,
-                             augment=Augment(crop_scale=(0.06, 0.06), flip=False))  # fmt: skip
+        source = PixelSource(
+            open_images(table, resize=32, keep=keep),
+            size=32,
+            crop=16,
+            resize=32,
+            augment=Augment(crop_scale=(0.06, 0.06), flip=False),
+        )
         spread.append(source.train(np.zeros(4, int), torch.Generator().manual_seed(0)).float().std().item())
     assert spread[1] > 1.5 * spread[0]
 
@@ -120,7 +133,7 @@ def zoo(folder, picture):
     Image.open(folder / "cmyk.jpg").convert("CMYK").save(folder / "cmyk.jpg")
     Image.open(folder / "1.png").convert("P").save(folder / "palette.gif")
     Image.open(folder / "1.png").convert("I;16").save(folder / "deep.png")
-    with Image.open(folder / "1.jpg") as image:             # a header of 150 kB
+    with Image.open(folder / "1.jpg") as image:  # a header of 150 kB
         image.save(folder / "long.jpg", icc_profile=bytes(150_000))
         xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><r tiff:Orientation="6"/></x:xmpmeta>'
         image.info.pop("exif", None)
@@ -151,9 +164,10 @@ def built(folder):
     """The bytes of all finished entries of a cache, by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for kind in FOLDERS.values() for path in sorted((folder / kind).glob("*/*"))
+        for kind in FOLDERS.values()
+        for path in sorted((folder / kind).glob("*/*"))
         if path.parent.suffix == "" and path.name != "journal"
-    }  # fmt: skip
+    }
 
 
 def killed(table, form, moment):
@@ -196,7 +210,7 @@ def test_killed_at_any_moment_a_build_goes_on_to_the_same_bytes(table, cache_fol
         if not killed(table, form, moment):
             break
         deaths += 1
-        assert built(cache_folder) in ({}, undisturbed)     # all or nothing
+        assert built(cache_folder) in ({}, undisturbed)  # all or nothing
         begun += any(entry.path.suffix == ".part" and entry.size for entry in cached())
         open_images(table, resize=16, cache=form)
         assert built(cache_folder) == undisturbed
@@ -264,7 +278,9 @@ def test_the_list_of_the_cache_names_packed_and_unfinished_entries(table, capsys
     open_images(table, resize=16, cache="packed")
     assert killed(table, "decoded", 14)
     assert sorted((each.kind, each.path.suffix) for each in cached() if each.kind != "hashes") == [
-        ("decoded", ".part"), ("packed", "")]  # fmt: skip
+        ("decoded", ".part"),
+        ("packed", ""),
+    ]
     cache_list(as_json=False)
     said = capsys.readouterr().out
     assert "packed" in said
@@ -291,7 +307,7 @@ def test_an_image_that_is_damaged_inside_is_never_shown(table, cache_folder, mon
     before = [image.copy() for image in open_images(table, resize=16, cache=form)]
     expected = built(cache_folder)
     (file,) = (cache_folder / form).glob("*/pixels.bin")
-    for small in (0, 1 << 26):                                      # a large file; one that is verified when opened
+    for small in (0, 1 << 26):  # a large file; one that is verified when opened
         monkeypatch.setattr("nearkin.data.cache.SMALL", small)
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 4
@@ -308,7 +324,7 @@ def test_an_image_that_is_damaged_inside_is_never_shown(table, cache_folder, mon
 
 def test_none_stops_at_a_damaged_image_or_skips_it_as_decoded_does(table, cache_folder):
     whole = table.paths[7].read_bytes()
-    table.paths[7].write_bytes(whole[: len(whole) * 9 // 10])                       # its header is right
+    table.paths[7].write_bytes(whole[: len(whole) * 9 // 10])  # its header is right
     images = open_images(table, resize=16, cache="none")
     with pytest.raises(NearkinError, match=r"7\.jpg cannot be read: .*; data\.on_error=skip"):
         images[7]
@@ -353,7 +369,7 @@ def test_auto_takes_what_there_is_room_for_and_says_it(table, monkeypatch, capsy
     assert isinstance(decoded, Decoded)
     assert all((decoded[i] == images[i]).all() for i in range(8))
     free(monkeypatch, 0)
-    assert isinstance(open_images(table, resize=16), Decoded)                       # it is there already
+    assert isinstance(open_images(table, resize=16), Decoded)  # it is there already
     assert capsys.readouterr().err == ""
 
 
@@ -398,7 +414,7 @@ def test_a_jpeg_of_the_stated_quality_is_kept(table, cache_folder):
     images = open_images(table, resize=16, cache="packed")
     with Image.open(io.BytesIO(images.jpegs[: images.offsets[1]].tobytes())) as first:
         assert first.size == tuple(images.shapes[0][::-1])
-        assert first.layer[0][1:3] == (2, 2)                # colours at half resolution
+        assert first.layer[0][1:3] == (2, 2)  # colours at half resolution
         tables = first.quantization
     reference = io.BytesIO()
     Image.fromarray(images[0]).save(reference, "JPEG", quality=cache.QUALITY)

@@ -35,9 +35,15 @@ def test_links_to_files_and_folders_are_followed(tmp_path, looks):
     (root / "b" / "4.jpg").symlink_to(tmp_path / "store" / "4.jpg")
     (root / "c").symlink_to(tmp_path / "store")
     assert seen_by(looks, root) == [
-        "a/1.jpg", "a/link/2.jpg", "a/link/deep/3.jpg", "b/4.jpg", "b/5.jpg",
-        "c/4.jpg", "c/more/2.jpg", "c/more/deep/3.jpg",
-    ]  # fmt: skip
+        "a/1.jpg",
+        "a/link/2.jpg",
+        "a/link/deep/3.jpg",
+        "b/4.jpg",
+        "b/5.jpg",
+        "c/4.jpg",
+        "c/more/2.jpg",
+        "c/more/deep/3.jpg",
+    ]
 
 
 @everyone
@@ -45,7 +51,7 @@ def test_links_make_no_endless_loops(tmp_path, looks):
     root = laid(tmp_path / "x", "a/1.jpg", "a/deep/2.jpg", "b/3.jpg")
     for link, target in (("a/self", "a"), ("a/deep/up", "a"), ("b/root", "."), ("b/above", ".."), ("again", ".")):
         (root / link).symlink_to((root / target).resolve(), target_is_directory=True)
-    (root / "a" / "round").symlink_to("round")                  # a link to itself
+    (root / "a" / "round").symlink_to("round")  # a link to itself
     assert seen_by(looks, root) == ["a/1.jpg", "a/deep/2.jpg", "b/3.jpg"]
 
 
@@ -76,8 +82,8 @@ def test_a_hidden_root_is_meant(tmp_path, looks):
 @everyone
 def test_only_files_are_images(tmp_path, looks):
     root = laid(tmp_path / "x", "a/1.png", "a/folder.png/2.png", "b/3.png")
-    os.mkfifo(root / "a" / "pipe.png")                          # reading it would wait for ever
-    (root / "b" / "lost.png").symlink_to("nowhere.png")         # left for `verify` to tell
+    os.mkfifo(root / "a" / "pipe.png")  # reading it would wait for ever
+    (root / "b" / "lost.png").symlink_to("nowhere.png")  # left for `verify` to tell
     assert seen_by(looks, root) == ["a/1.png", "a/folder.png/2.png", "b/3.png", "b/lost.png"]
 
 

@@ -38,7 +38,7 @@ def oracle_box(height, width, scale, ratio, u):
 def test_boxes_equal_the_oracle(scale):
     rng = np.random.default_rng(0)
     heights, widths = rng.integers(8, 200, (2, 500))
-    widths[:50] = heights[:50] * 9                          # long ones need the way out
+    widths[:50] = heights[:50] * 9  # long ones need the way out
     u = rng.random((500, 2 * TRIES + 2))
     ratio = (3 / 4, 4 / 3)
     boxes = random_resized_boxes(heights, widths, scale, ratio, u)
@@ -53,8 +53,8 @@ def test_areas_and_ratios_have_the_stated_distribution():
     n = 20_000
     sides = np.full(n, 1000)
     boxes, flips = draw_crops(sides, sides, Augment(crop_scale=(0.1, 0.5)), generator())
-    area = boxes[:, 2] * boxes[:, 3] / 1e6                  # small enough that every first try fits
-    assert 0.099 < area.min() < area.max() < 0.501             # whole pixels
+    area = boxes[:, 2] * boxes[:, 3] / 1e6  # small enough that every first try fits
+    assert 0.099 < area.min() < area.max() < 0.501  # whole pixels
     assert area.mean() == pytest.approx(0.3, abs=0.005)
     assert area.std() == pytest.approx(0.4 / math.sqrt(12), abs=0.003)
     log_ratio = np.log(boxes[:, 2] / boxes[:, 3])
@@ -177,7 +177,7 @@ def test_resize_crop_takes_every_place_equally_often():
     assert (boxes[:, 2:] == 7).all()
     counts = np.unique(boxes[:, :2], axis=0, return_counts=True)[1]
     assert len(counts) == 4 * 2
-    assert 650 < counts.min() <= counts.max() < 850                 # 750 each, σ = 26
+    assert 650 < counts.min() <= counts.max() < 850  # 750 each, σ = 26
 
 
 def test_resize_crop_of_a_copy_at_its_size_is_cut_out(table):
@@ -212,7 +212,7 @@ def test_test_images_of_a_larger_copy_are_taken_at_the_scale_of_resize(mixed):
         resized = np.asarray(Image.fromarray(images[row]).resize((w, h), Image.Resampling.BILINEAR))
         expected = resized[(h - 16) // 2 :, (w - 16) // 2 :][:16, :16]
         assert (batch[row] == expected.transpose(2, 0, 1)).all()
-    assert torch.equal(source.train(rows, generator()), source.test(rows))      # where nothing is augmented
+    assert torch.equal(source.train(rows, generator()), source.test(rows))  # where nothing is augmented
 
 
 def test_whole_images_in_memory_are_taken_at_the_scale_of_resize(table):
@@ -245,20 +245,22 @@ def test_the_generator_decides_alone(table):
     source = PixelSource(table, size=8, crop=8, augment=Augment())
     rows = np.arange(20)
     first = source.train(rows, generator(1))
-    torch.rand(3)                                           # the global state is nobody's business
+    torch.rand(3)  # the global state is nobody's business
     np.random.rand(3)
     assert torch.equal(first, source.train(rows, generator(1)))
     assert not torch.equal(first, source.train(rows, generator(2)))
     g = generator(1)
     source.train(rows, g)
-    assert not torch.equal(first, source.train(rows, g))    # the next batch draws on
+    assert not torch.equal(first, source.train(rows, g))  # the next batch draws on
 
 
 def test_the_whole_image_at_its_own_size_is_left_alone():
     images = np.random.default_rng(0).integers(0, 256, (5, 9, 9, 3), dtype=np.uint8)
     source = PixelSource(
         Table(np.zeros(5, np.int64), ("a",), images=images),
-        size=9, crop=9, augment=Augment(crop_scale=(1.0, 1.0), crop_ratio=(1.0, 1.0), flip=False),
+        size=9,
+        crop=9,
+        augment=Augment(crop_scale=(1.0, 1.0), crop_ratio=(1.0, 1.0), flip=False),
     )
     assert torch.equal(source.train(np.arange(5), generator()), as_batch(images))
 
@@ -271,7 +273,7 @@ def test_flip_without_crop(table):
     assert 10 < sum(flipped) < 40
     for i, turned in enumerate(flipped):
         assert torch.equal(batch[i], plain[i].flip(-1) if turned else plain[i])
-    assert torch.equal(source.test(rows), plain)            # the source itself was not written to
+    assert torch.equal(source.test(rows), plain)  # the source itself was not written to
 
 
 def test_glyphs_come_as_they_are():
@@ -283,7 +285,7 @@ def test_glyphs_come_as_they_are():
     assert torch.equal(batch, as_batch(glyphs.images[[7, 0]]))
     assert batch.is_contiguous()
     assert torch.equal(g.get_state(), state)
-    batch.zero_()                                           # a batch is a copy
+    batch.zero_()  # a batch is a copy
     assert torch.equal(source.test(np.array([7, 0])), as_batch(glyphs.images[[7, 0]]))
 
 

@@ -76,8 +76,10 @@ def test_duplicates_across_splits(tmp_path, picture):
     for name, seed in (("train/a/0.png", 0), ("train/a/1.png", 1), ("test/b/2.png", 2), ("test/b/3.png", 0)):
         picture(tmp_path / "p" / name, seed=seed)
     (problem,) = report_on(tmp_path / "p").problems
-    assert problem.startswith("1 group of equal images in different splits, 1 of them in different classes: "
-                              "test/b/3.png = train/a/0.png; nearkin data dedupe")  # fmt: skip
+    assert problem.startswith(
+        "1 group of equal images in different splits, 1 of them in different classes: "
+        "test/b/3.png = train/a/0.png; nearkin data dedupe"
+    )
 
 
 def test_duplicates_within_a_split_are_a_warning(tmp_path, picture):
@@ -107,7 +109,7 @@ def test_leaks_of_official_data_are_warnings(tmp_path, picture):
     assert report.ok
     (warning,) = report.warnings
     assert "in different splits" in warning
-    assert "dedupe" not in warning                          # repaired data could not be compared with the published
+    assert "dedupe" not in warning  # repaired data could not be compared with the published
 
 
 # -- classes in several splits ----------------------------------------------------------------------------------

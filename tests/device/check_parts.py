@@ -30,7 +30,7 @@ LOSS_WAITS = 2
 # that cancel. `all` lists the triplets of the first, second, ... positive one after another, so that nothing larger
 # than (B, M) is in memory: it waits for each of these lists, for the positives and for their largest number.
 MINER_WAITS = {"semihard": 2, "hard_floor": 2, "multi_similarity": 0}
-POSITIVES = 3                                                       # at most, in the batch of these tests
+POSITIVES = 3  # at most, in the batch of these tests
 
 
 def many(classes: int = 4, dim: int = 6) -> tuple[Tensor, Tensor]:
@@ -75,8 +75,8 @@ def test_the_device_refuses_what_a_gpu_refuses():
         with without_float64(), pytest.raises(RuntimeError, match="no float64"):
             x.double()
         assert not waited()
-        assert (x + torch.tensor(1.0)).sum().item() == 12           # a single number may come from the CPU
-        assert x[torch.tensor([0, 2])].shape == (2, 2)              # and indices
+        assert (x + torch.tensor(1.0)).sum().item() == 12  # a single number may come from the CPU
+        assert x[torch.tensor([0, 2])].shape == (2, 2)  # and indices
         _ = x[x > 0], x.nonzero(), x.unique(), x.cpu(), bool(x.any()), x.tolist()
     assert waited() == {"_local_scalar_dense": 2, "mask as index": 1, "nonzero": 1, "_unique2": 1, "copy to the CPU": 2}
 
@@ -84,7 +84,7 @@ def test_the_device_refuses_what_a_gpu_refuses():
 # -- losses and miners ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dim", [6, 24])                            # listed distances one by one, or from the matrix
+@pytest.mark.parametrize("dim", [6, 24])  # listed distances one by one, or from the matrix
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=case_id)
 def test_a_loss_and_its_miners(name, settings, dim):
     z, y = many(dim=dim)
@@ -93,7 +93,7 @@ def test_a_loss_and_its_miners(name, settings, dim):
         def run(device: Any, miner: Any = miner) -> tuple[list[Tensor | None], Counter[str], Counter[str]]:
             loss = make(name, settings, dim=dim).to(device)
             here, labels = z.to(device), y.to(device)
-            for _ in range(2):                                      # the first call of a loss checks the labels
+            for _ in range(2):  # the first call of a loss checks the labels
                 generator = torch.Generator().manual_seed(1)
                 waited()
                 tuples = miner(here, labels, generator=generator) if miner else None
@@ -166,8 +166,9 @@ def test_a_regulariser(name):
     miner = next((m for m in MINERS.names() if MINERS[m].gives is needs and m != "all"), None)
 
     def run(device: Any) -> list[Tensor | None]:
-        objective = build_objective(loss=("triplet", {}), miner=miner and (miner, {}), regularisers=[(name, {})],
-                                    num_classes=4, dim=6).to(device)  # fmt: skip
+        objective = build_objective(
+            loss=("triplet", {}), miner=miner and (miner, {}), regularisers=[(name, {})], num_classes=4, dim=6
+        ).to(device)
         generator, labels = torch.Generator().manual_seed(5), y.to(device)
         mix = objective.mix(len(z), 1, generator)
         assert (mix is not None) == issubclass(REGULARISERS[name], Mixup)
@@ -196,7 +197,7 @@ def test_a_method(name):
             waited()
             method(Embedded(z.to(device), extras), labels)
             waits = waited()
-        assert waits.total() <= 1 + 4, waits                        # the sizes of the branches; four losses
+        assert waits.total() <= 1 + 4, waits  # the sizes of the branches; four losses
         found = value_and_gradients(method, lambda z: method(Embedded(z, extras), labels), z.to(device))
         return [*found, method.filled.cpu()]
 
@@ -234,9 +235,16 @@ def test_chunks(chunk):
         network = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 6)).to(device)
         objective = Objective(make("multi_similarity")).to(device)
         loss, _, finish = batch_loss(
-            lambda x, mix: Embedded(network(x)), objective, images.to(device), y.to(device), chunk=chunk, mix=None,
-            generator=torch.Generator(), memory=None, reseed=lambda number: None,
-        )  # fmt: skip
+            lambda x, mix: Embedded(network(x)),
+            objective,
+            images.to(device),
+            y.to(device),
+            chunk=chunk,
+            mix=None,
+            generator=torch.Generator(),
+            memory=None,
+            reseed=lambda number: None,
+        )
         loss.backward()
         finish()
         return [loss.detach().cpu(), *(p.grad.cpu() for p in network.parameters())]

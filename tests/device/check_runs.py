@@ -28,14 +28,19 @@ def trained(device: str, words: dict[str, Any], folder: Path, **settings: Any) -
 
 def numbers(run: Any) -> dict[str, Any]:
     """What a run has to tell, without times."""
-    log = run.path / "log.jsonl"                                    # of an untrained run there is none
+    log = run.path / "log.jsonl"  # of an untrained run there is none
     entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     for entry in entries:
         entry.pop("images_per_s", None)
     final = run.read_json("final.json")
-    space = {key: value for key, value in final["train"].items() if key != "rho"}   # of eigenvalues near 0: last digits
-    return {"log": entries, "validation": final["validation"], "train": space, "test": run.result["test"],
-            "embeddings": np.load(run.path / "validation.npz")["embeddings"].tolist()}  # fmt: skip
+    space = {key: value for key, value in final["train"].items() if key != "rho"}  # of eigenvalues near 0: last digits
+    return {
+        "log": entries,
+        "validation": final["validation"],
+        "train": space,
+        "test": run.result["test"],
+        "embeddings": np.load(run.path / "validation.npz")["embeddings"].tolist(),
+    }
 
 
 def check(words: dict[str, Any], folder: Path) -> None:
@@ -49,16 +54,20 @@ def test_every_sampler(name, tmp_path):
     check({"sampler": name}, tmp_path)
 
 
-@pytest.mark.parametrize("words", [
-    {"loss": "contrastive", "memory.size": 40, "memory.warmup": 0},
-    {"model.freeze_bn": True, "train.chunk": 5},
-    {"loss": "hist"},
-    {"loss": "margin", "miner": "distance_weighted", "regulariser": "rho"},
-    {"loss": "triplet", "miner": "semihard", "regulariser": "mixup", "train.clip": 1.0, "train.clip_by": "norm"},
-    {"method": "drml", "loss": "proxy_anchor", "model.parts": 2, "train.optimiser": "sgd"},
-    {"model.cut": "block2", "train.optimiser": "rmsprop", "train.curve": True},
-    {"epochs": 0},
-], ids=lambda words: ",".join(words))  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"loss": "contrastive", "memory.size": 40, "memory.warmup": 0},
+        {"model.freeze_bn": True, "train.chunk": 5},
+        {"loss": "hist"},
+        {"loss": "margin", "miner": "distance_weighted", "regulariser": "rho"},
+        {"loss": "triplet", "miner": "semihard", "regulariser": "mixup", "train.clip": 1.0, "train.clip_by": "norm"},
+        {"method": "drml", "loss": "proxy_anchor", "model.parts": 2, "train.optimiser": "sgd"},
+        {"model.cut": "block2", "train.optimiser": "rmsprop", "train.curve": True},
+        {"epochs": 0},
+    ],
+    ids=lambda words: ",".join(words),
+)
 def test_a_run(words, tmp_path):
     check(words, tmp_path)
 
@@ -80,7 +89,7 @@ def test_a_step_waits_once_for_the_log(tmp_path):
     """Beside what its loss and miner wait for (check_parts.py): also with a clipped gradient and a memory."""
     assert waits_of({}, tmp_path / "plain")[1] == {1}
     words = {"train.clip": 1.0, "train.clip_by": "norm", "loss": "contrastive", "memory.size": 30, "memory.warmup": 0}
-    assert waits_of(words, tmp_path / "more")[1] == {2}             # one is contrastive's
+    assert waits_of(words, tmp_path / "more")[1] == {2}  # one is contrastive's
 
 
 @pytest.mark.skipif(trap("fp16") is not None, reason="fp16 does not work on this CPU")
@@ -102,6 +111,7 @@ def test_no_float64_is_made_where_there_is_none(tmp_path, monkeypatch):
 
 def test_it_goes_on_on_another_device(tmp_path, monkeypatch):
     """Begun on one, stopped, ended on the other: as if it had never moved."""
+
     def stop(entry: dict[str, Any]) -> None:
         if entry.get("step") == 4:
             raise KeyboardInterrupt

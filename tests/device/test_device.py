@@ -44,7 +44,7 @@ def two_gpus(monkeypatch):
 
 def test_a_device_by_its_name(two_gpus):
     assert devices() == ["cuda", "cuda:0", "cuda:1", "cpu"]
-    assert pick_device("auto") == torch.device("cuda")              # the current one: a worker of a study sets it
+    assert pick_device("auto") == torch.device("cuda")  # the current one: a worker of a study sets it
     assert pick_device("cuda:1") == torch.device("cuda", 1)
     assert pick_device("cpu") == torch.device("cpu")
     for absent in ("cuda:2", "mps", "xpu"):

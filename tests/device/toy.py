@@ -36,13 +36,28 @@ aten = torch.ops.aten
 
 COPIES = {aten.copy_, aten._to_copy, aten._copy_from, aten._copy_from_and_resize}
 INDEXING = {
-    aten.index, aten.index_put, aten.index_put_, aten._unsafe_index, aten._unsafe_index_put, aten._index_put_impl_,
-}  # fmt: skip
+    aten.index,
+    aten.index_put,
+    aten.index_put_,
+    aten._unsafe_index,
+    aten._unsafe_index_put,
+    aten._index_put_impl_,
+}
 WAITS = {  # the CPU must know the result, or its size
-    aten._local_scalar_dense, aten.is_nonzero, aten.equal, aten.nonzero, aten.masked_select, aten.unique_dim,
-    aten._unique, aten._unique2, aten.unique_consecutive, aten.bincount, aten.repeat_interleave, aten.nonzero_numpy,
+    aten._local_scalar_dense,
+    aten.is_nonzero,
+    aten.equal,
+    aten.nonzero,
+    aten.masked_select,
+    aten.unique_dim,
+    aten._unique,
+    aten._unique2,
+    aten.unique_consecutive,
+    aten.bincount,
+    aten.repeat_interleave,
+    aten.nonzero_numpy,
     aten.histc,
-}  # fmt: skip
+}
 
 
 class State:
@@ -82,7 +97,7 @@ class Shell(Tensor):
     def __repr__(self, **kwargs: Any) -> str:
         return f"Shell({self.raw!r})"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:                  # saved files hold what map_location="cpu" gives
+    def __reduce_ex__(self, protocol: Any) -> Any:  # saved files hold what map_location="cpu" gives
         return self.raw.__reduce_ex__(protocol)
 
 
@@ -90,7 +105,7 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Open the shells, compute on the CPU, close them again."""
     op = func.overloadpacket
     shells: dict[int, Tensor] = {}
-    found: list[tuple[bool, Tensor]] = []                           # on the device?, tensor
+    found: list[tuple[bool, Tensor]] = []  # on the device?, tensor
 
     def open_(x: Any) -> Any:
         if isinstance(x, Shell):
@@ -124,7 +139,7 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     def close_(x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x
-        if id(x) in shells:                                         # in place: the same shell
+        if id(x) in shells:  # in place: the same shell
             return shells[id(x)]
         return Shell(x) if close else x
 
@@ -221,14 +236,22 @@ for _name in ("conv2d", "linear", "matmul"):
 
 
 @_kernel("empty.memory_format")
-def _empty(size: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
-           memory_format: Any = None) -> Tensor:  # fmt: skip
+def _empty(
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Tensor:
     return Shell(torch.empty(size, dtype=dtype, memory_format=memory_format or torch.contiguous_format))
 
 
 @_kernel("empty_strided")
-def _empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                   pin_memory: Any = None) -> Tensor:  # fmt: skip
+def _empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> Tensor:
     return Shell(torch.empty_strided(size, stride, dtype=dtype))
 
 

@@ -17,7 +17,7 @@ from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
 from nearkin.samplers import Random
 
-ROWS = np.arange(5, 45)                                             # the training rows of 50 images
+ROWS = np.arange(5, 45)  # the training rows of 50 images
 
 
 def alive():
@@ -107,14 +107,22 @@ def test_other_samplers_are_asked_ahead(source):
     sampler = Random(np.zeros(len(ROWS)), 20, 0)
     loaded = stream(source, 2, sampler=sampler)
     first = next(loaded)
-    assert sampler.state_dict() != first.sampler_state              # which is that after the first batch
+    assert sampler.state_dict() != first.sampler_state  # which is that after the first batch
     again = Random(np.zeros(len(ROWS)), 20, 0)
     again.next()
     assert first.sampler_state == again.state_dict()
 
 
-@pytest.mark.parametrize("words", [{}, {"data.crop_scale": "0.3-1", "data.flip": True}, {"sampler": "ddm",
-                         "sampler.per_class": 2, "sampler.big_batch": 32}, {"cut": "all"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"data.crop_scale": "0.3-1", "data.flip": True},
+        {"sampler": "ddm", "sampler.per_class": 2, "sampler.big_batch": 32},
+        {"cut": "all"},
+    ],
+    ids=str,
+)
 def test_a_run_with_loaders_is_the_run_without(tiny, tmp_path, words):
     """Also its name is: the number of threads is not in the hash."""
     runs = []
@@ -164,7 +172,7 @@ def test_a_stream_that_is_closed_does_not_load_what_is_queued(source):
     loaded = stream(Counted(), 1, 20)
     next(loaded)
     loaded.close()
-    assert len(done) <= 2                                           # of three batches that were begun
+    assert len(done) <= 2  # of three batches that were begun
 
 
 def test_an_error_in_a_thread_is_that_of_the_stream(source):
@@ -187,7 +195,7 @@ def test_training_that_is_stopped_leaves_no_thread(tiny, tmp_path, raised):
             assert alive()
             raise raised
 
-    with pytest.raises(raised) as stopped:                          # the traceback still holds the loop's variables
+    with pytest.raises(raised) as stopped:  # the traceback still holds the loop's variables
         nearkin.train(tiny | {"train.loaders": 2}, runs=tmp_path, watch=watch)
     assert alive() == []
     del stopped
@@ -230,8 +238,9 @@ def test_a_run_struck_with_loaders_goes_on_with_others(tiny, tmp_path):
 # -- pieces, numbers, memory ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("part", "threads", "pieces"), [((0, 128), 8, 8), ((0, 40), 8, 5), ((7, 10), 4, 1),
-                         ((5, 22), 2, 2), ((3, 3), 2, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "threads", "pieces"), [((0, 128), 8, 8), ((0, 40), 8, 5), ((7, 10), 4, 1), ((5, 22), 2, 2), ((3, 3), 2, 1)]
+)
 def test_pieces_cover_the_slice_in_order(part, threads, pieces):
     slices = Pieces(slice(*part), threads, pin=False).slices
     assert len(slices) == pieces

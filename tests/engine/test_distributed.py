@@ -22,7 +22,7 @@ def test_every_loss_has_the_gradient_of_one_process(world, tmp_path):
 
 
 def test_embedding_is_shared_out_and_the_same_to_the_bit(tmp_path):
-    counts = [1, 255, 256, 700]                                     # fewer batches than processes, and more
+    counts = [1, 255, 256, 700]  # fewer batches than processes, and more
     found = spawn("sharded", 2, tmp_path, counts)
     assert found["answers"] == [dict.fromkeys(counts, True)] * 2
 
@@ -30,7 +30,7 @@ def test_embedding_is_shared_out_and_the_same_to_the_bit(tmp_path):
 def test_batch_norm_in_half_precision_has_the_statistics_of_all_slices(tmp_path):
     for answer in spawn("half_norm", 2, tmp_path)["answers"]:
         assert "error" not in answer, answer["error"]
-        assert answer["values"] < 0.02                              # the digits of bfloat16
+        assert answer["values"] < 0.02  # the digits of bfloat16
         assert answer["mean"] < 1e-5
         assert answer["var"] < 1e-4
 
@@ -53,8 +53,15 @@ def weights(runs, run_hash):
 
 
 def test_a_run_of_two_processes_is_that_of_one_also_when_one_dies(tiny, tmp_path):
-    words = tiny | {"loss": "nt_xent", "train.optimiser": "sgd", "lr": 1e-3, "epochs": 1, "train.batch": 20,
-                    "memory.size": 32, "memory.warmup": 0}  # fmt: skip
+    words = tiny | {
+        "loss": "nt_xent",
+        "train.optimiser": "sgd",
+        "lr": 1e-3,
+        "epochs": 1,
+        "train.batch": 20,
+        "memory.size": 32,
+        "memory.warmup": 0,
+    }
     alone = nearkin.train(words, runs=tmp_path / "one")
     died = spawn("trained", 2, tmp_path, words, str(tmp_path / "two"), 4)
     assert died["codes"][1] == 9
@@ -64,16 +71,16 @@ def test_a_run_of_two_processes_is_that_of_one_also_when_one_dies(tiny, tmp_path
     straight = spawn("trained", 2, tmp_path, words, str(tmp_path / "three"), None)
     assert [a["hash"] for a in resumed["answers"] + straight["answers"]] == [alone.hash] * 4
     one, two, three = (weights(tmp_path / name, alone.hash) for name in ("one", "two", "three"))
-    assert all(torch.equal(two[key], three[key]) for key in one)    # resumed = never stopped, to the bit
+    assert all(torch.equal(two[key], three[key]) for key in one)  # resumed = never stopped, to the bit
     start = nearkin.train(words | {"epochs": 0}, runs=tmp_path / "start")
     before = weights(tmp_path / "start", start.hash)
     moved = torch.cat([(one[key] - before[key]).flatten().double() for key in one]).norm()
     apart = torch.cat([(one[key] - two[key]).flatten().double() for key in one]).norm()
-    assert apart < 1e-3 * moved                                     # float32 sums in another order
+    assert apart < 1e-3 * moved  # float32 sums in another order
     assert resumed["answers"][0]["test"] == straight["answers"][0]["test"]
     lines = nearkin.runs.store.Store(tmp_path / "two").run(alone.hash).log_lines()
     steps = [line["step"] for line in lines if "step" in line]
-    assert steps == list(range(1, len(steps) + 1))                  # one process writes the log
+    assert steps == list(range(1, len(steps) + 1))  # one process writes the log
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 7])

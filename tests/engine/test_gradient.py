@@ -37,7 +37,7 @@ def test_two_passes_equal_the_whole_batch(name, settings):
     objective = Objective(make(name, settings).double())
     found = gradients(net, objective, Ranks(), x, labels, chunk=4)
 
-    def chunkwise(images, mix=None):                                # one graph over all chunks, the same chance
+    def chunkwise(images, mix=None):  # one graph over all chunks, the same chance
         parts = []
         for number, part in enumerate(images.split(4)):
             torch.manual_seed(100 + number)
@@ -71,9 +71,9 @@ def test_the_memory_of_a_large_batch_is_that_of_a_chunk():
         x, labels = torch.randint(0, 255, (batch, 3, 32, 32), dtype=torch.uint8), torch.arange(batch) % 4
         return peak_bytes(lambda: gradients(net, objective, Ranks(), x, labels, chunk))
 
-    peak(32, None)                                                  # first-call buffers of the libraries
+    peak(32, None)  # first-call buffers of the libraries
     small, large, chunked = peak(32, None), peak(256, None), peak(256, 32)
-    matrices = 16 * 4 * 256 * 256                                   # the loss's own, B x B
+    matrices = 16 * 4 * 256 * 256  # the loss's own, B x B
     assert chunked < 1.2 * small + matrices < large / 2
 
 
@@ -86,11 +86,14 @@ def test_a_run_in_chunks_is_the_run_of_whole_batches(tiny, tmp_path):
         torch.testing.assert_close(two[key], value, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ({"model.freeze_bn": False}, "train.chunk=4: the network's BatchNorm takes statistics of the whole batch"),
-    ({"model.freeze_bn": True, "regulariser": "mixup"}, "train.chunk=4 does not go with mixup"),
-    ({"train.chunk": 0}, "train.chunk=0: input should be greater than or equal to 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"model.freeze_bn": False}, "train.chunk=4: the network's BatchNorm takes statistics of the whole batch"),
+        ({"model.freeze_bn": True, "regulariser": "mixup"}, "train.chunk=4 does not go with mixup"),
+        ({"train.chunk": 0}, "train.chunk=0: input should be greater than or equal to 1"),
+    ],
+)
 def test_what_chunks_cannot_do_is_said(words, said, tiny, tmp_path):
     with pytest.raises(NearkinError, match=said):
         nearkin.train(tiny | {"loss": "contrastive", "train.chunk": 4} | words, runs=tmp_path)

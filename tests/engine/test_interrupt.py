@@ -17,7 +17,7 @@ from nearkin.runs.store import Run, Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
-PER_EPOCH = 6                                                       # steps of an epoch of the tiny run
+PER_EPOCH = 6  # steps of an epoch of the tiny run
 
 
 def strike(kind):
@@ -53,9 +53,9 @@ def struck_at(moment, kind):
     elif moment == "validation":
         before(nearkin.runs.fit, "evaluate")
     elif moment == "model":
-        before(Run, "save")                                         # the best weights, before there is a checkpoint
+        before(Run, "save")  # the best weights, before there is a checkpoint
     elif moment == "curve":
-        before(nearkin.runs.fit.np, "save")                         # the test embeddings of an epoch
+        before(nearkin.runs.fit.np, "save")  # the test embeddings of an epoch
 
     def watch(entry):
         if (moment == "step" and entry.get("step") == 1) or (moment == "epoch" and "epoch_end" in entry):
@@ -101,9 +101,19 @@ def same(a, b):
 
 @pytest.fixture(scope="module")
 def words():
-    return {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-            "train.batch": 16, "sampler.per_class": 4, "epochs": 2, "loss": "nt_xent", "memory.size": 24,
-            "train.curve": True}  # fmt: skip
+    return {
+        "dataset": "glyphs",
+        "data.classes": 24,
+        "data.per_class": 10,
+        "backbone": "convnet",
+        "dim": 16,
+        "train.batch": 16,
+        "sampler.per_class": 4,
+        "epochs": 2,
+        "loss": "nt_xent",
+        "memory.size": 24,
+        "train.curve": True,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +121,16 @@ def straight(words, tmp_path_factory):
     return nearkin.train(words, runs=tmp_path_factory.mktemp("straight"))
 
 
-MOMENTS = {"step": 1, "forward": 2, "backward": 2, "optimiser": 2, "validation": PER_EPOCH, "model": PER_EPOCH,
-           "curve": PER_EPOCH, "epoch": PER_EPOCH}  # fmt: skip
+MOMENTS = {
+    "step": 1,
+    "forward": 2,
+    "backward": 2,
+    "optimiser": 2,
+    "validation": PER_EPOCH,
+    "model": PER_EPOCH,
+    "curve": PER_EPOCH,
+    "epoch": PER_EPOCH,
+}
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -121,7 +139,7 @@ def test_struck_at_any_moment_it_goes_on_there(words, straight, tmp_path, moment
     ended = child(lambda: nearkin.train(words, runs=tmp_path, watch=struck_at(moment, kind)))
     assert ended == (130 if kind == signal.SIGINT else -signal.SIGTERM)
     state = Run(tmp_path / straight.hash).load("checkpoint.pt")
-    assert state["progress"]["step"] == MOMENTS[moment]             # that step was finished
+    assert state["progress"]["step"] == MOMENTS[moment]  # that step was finished
     told = []
     resumed = nearkin.train(words, runs=tmp_path, watch=told.append)
     at = [entry["resumed"] for entry in told if "resumed" in entry]
@@ -134,6 +152,7 @@ def test_struck_at_any_moment_it_goes_on_there(words, straight, tmp_path, moment
 def test_struck_again_and_again(words, straight, tmp_path):
     """Every step of the run by another process."""
     for step in range(1, 2 * PER_EPOCH + 1):
+
         def watch(entry, kind=(signal.SIGINT, signal.SIGTERM)[step % 2]):
             if "step" in entry:
                 strike(kind)
@@ -165,6 +184,7 @@ def test_a_program_that_goes_on_after_a_signal_is_let_go_on(words, straight, tmp
 
 def test_a_second_signal_goes_through_at_once(words, tmp_path):
     """In the middle of a step, which is then not saved."""
+
     def work():
         inner = torch.optim.AdamW.step
 
@@ -188,11 +208,12 @@ def test_ignored_signals_stay_ignored_and_handlers_are_put_back(words, straight,
         def mine(*args):
             raise AssertionError
 
-        signal.signal(signal.SIGINT, signal.SIG_IGN)                # as the workers of a study have it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as the workers of a study have it
         signal.signal(signal.SIGTERM, mine)
         nearkin.train(words, runs=tmp_path, watch=struck_at("step", signal.SIGINT))
-        sys.exit(20 if (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == (signal.SIG_IGN, mine)
-                 else 21)  # fmt: skip
+        sys.exit(
+            20 if (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == (signal.SIG_IGN, mine) else 21
+        )
 
     assert child(work) == 20
     same(Run(tmp_path / straight.hash), straight)
@@ -256,8 +277,14 @@ def test_two_processes_struck_at_once(words, tmp_path):
     call = [sys.executable, "-c", RANK, repr(words), str(tmp_path / "runs"), str(going)]
     processes = []
     for rank in range(2):
-        environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
-                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
+        environment = {
+            **os.environ,
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
         processes.append(subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True))
     deadline = time.monotonic() + 120
     while not going.exists() and time.monotonic() < deadline:

@@ -23,8 +23,11 @@ def build(loss, miner=None, regularisers=(), classes=4, dim=8):
         return part if isinstance(part, tuple) else (part, {})
 
     return build_objective(
-        loss=pair(loss), miner=pair(miner) if miner else None, regularisers=[pair(r) for r in regularisers],
-        num_classes=classes, dim=dim,
+        loss=pair(loss),
+        miner=pair(miner) if miner else None,
+        regularisers=[pair(r) for r in regularisers],
+        num_classes=classes,
+        dim=dim,
     )
 
 
@@ -105,7 +108,7 @@ def test_rho_at_its_ends(p, same):
 @pytest.mark.parametrize("loss", ["contrastive", "triplet", "margin", "snr_triplet"])
 def test_rho_values_are_those_of_the_switched_formula(loss):
     """(a, a, p') leaves [γ - d]₊ of contrastive, [γ - d²]₊ of triplet, [γ + β - d]₊ of margin, [γ - SNR]₊ of SNR."""
-    z = Z.double() + 2 * torch.nn.functional.one_hot(Y, 8)          # near enough for the hinges to be active
+    z = Z.double() + 2 * torch.nn.functional.one_hot(Y, 8)  # near enough for the hinges to be active
     a = torch.arange(16)
     p = a // 4 * 4 + (a + 1) % 4
     built = build((loss, {"reg_weight": 0.0} if loss == "snr_triplet" else {})).loss.double()
@@ -150,7 +153,7 @@ def test_mixup_at_any_depth_is_two_weighted_losses_on_mixed_embeddings(depth, na
     value = objective(Embedded(h, mix=mix), Y, seeded())
 
     h = x
-    for level, stage in enumerate(STAGES):                          # by hand, sample after sample
+    for level, stage in enumerate(STAGES):  # by hand, sample after sample
         if level == depth:
             h = torch.stack([mix.weight * h[i] + (1 - mix.weight) * h[mix.order[i]] for i in range(16)])
         h = stage(h)
@@ -163,7 +166,7 @@ def test_mixup_draws_depths_weights_and_permutations_from_the_generator():
     mixes = [mixup.mix(8, 4, seeded(s)) for s in range(200)]
     assert {m.depth for m in mixes} == {0, 1, 2, 3}
     weights = torch.tensor([m.weight for m in mixes])
-    assert weights.mean() == pytest.approx(0.5, abs=0.05)           # Beta(2, 2): mean 1/2, variance 1/20
+    assert weights.mean() == pytest.approx(0.5, abs=0.05)  # Beta(2, 2): mean 1/2, variance 1/20
     assert weights.var() == pytest.approx(0.05, abs=0.015)
     again = mixup.mix(8, 4, seeded(7))
     assert (again.weight, again.depth) == (mixes[7].weight, mixes[7].depth)
@@ -198,7 +201,7 @@ def test_a_foreign_loss_gets_classes_and_width_and_its_parameters_train():
 
 
 def test_a_foreign_default_stays_its_authors():
-    assert len(build(f"{PML}.losses.MarginLoss").loss.module.beta) == 1     # num_classes=None there: one β
+    assert len(build(f"{PML}.losses.MarginLoss").loss.module.beta) == 1  # num_classes=None there: one β
 
 
 @pytest.mark.parametrize(

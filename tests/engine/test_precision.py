@@ -42,9 +42,9 @@ def test_mixed_precision_is_refused_where_it_kills(tiny, tmp_path, monkeypatch, 
 
 def test_true_and_bf16_are_one_setting(tiny):
     true, bf16, fp16, off, plain = (
-        prepare(make_spec(tiny | words)).hash for words in
-        ({"train.amp": True}, {"train.amp": "bf16"}, {"train.amp": "fp16"}, {"train.amp": False}, {})
-    )  # fmt: skip
+        prepare(make_spec(tiny | words)).hash
+        for words in ({"train.amp": True}, {"train.amp": "bf16"}, {"train.amp": "fp16"}, {"train.amp": False}, {})
+    )
     assert true == bf16
     assert off == plain
     assert len({true, fp16, plain}) == 3
@@ -65,8 +65,14 @@ def works():
 def fp16(tiny, works, monkeypatch):
     """Words of a run in fp16 on a CPU, where that works."""
     monkeypatch.setattr("nearkin.runs.fit.trap", lambda kind: None)
-    return tiny | {"data.per_class": 6, "epochs": 2, "loss": "multi_similarity", "train.device": "cpu",
-                   "train.amp": "fp16", "dim": 8}  # fmt: skip
+    return tiny | {
+        "data.per_class": 6,
+        "epochs": 2,
+        "loss": "multi_similarity",
+        "train.device": "cpu",
+        "train.amp": "fp16",
+        "dim": 8,
+    }
 
 
 def steps_of(run):
@@ -97,7 +103,7 @@ def test_the_optimiser_sees_the_gradient_of_full_precision(fp16, tmp_path, monke
     for number, more in enumerate(({}, {"train.chunk": 5})):
         found = gradients_of(words | more, tmp_path / f"fp16 {number}", monkeypatch)
         apart = torch.cat([(f - e).flatten() for f, e in zip(found, expected, strict=True)]).norm()
-        assert 0 < apart < 0.05 * size                              # three digits, times the steepness of the loss
+        assert 0 < apart < 0.05 * size  # three digits, times the steepness of the loss
     clipped = gradients_of(words | {"train.clip": 0.01, "train.clip_by": "norm"}, tmp_path / "clipped", monkeypatch)
     assert torch.cat([g.flatten() for g in clipped]).norm() == pytest.approx(0.01, rel=1e-3)
 
@@ -134,6 +140,7 @@ def test_gradients_that_always_overflow_end_the_run(fp16, tmp_path, monkeypatch)
 
 def test_the_scale_is_in_the_checkpoint(fp16, tmp_path, monkeypatch):
     """Stopped after a step that lowered the scale: the run ends with the bits of one that never stopped."""
+
     def stop(entry):
         if entry.get("step") == 3:
             raise KeyboardInterrupt

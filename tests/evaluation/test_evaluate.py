@@ -45,8 +45,16 @@ def test_default_metrics_and_json():
     told = json.loads(json.dumps(evaluate(z, labels).to_dict()))
     assert told["n"] == 60
     assert list(told["metrics"]) == [
-        "recall@1", "recall@2", "recall@4", "recall@8", "p@1", "r_precision", "map_at_r", "map_at_c", "mrr"
-    ]  # fmt: skip
+        "recall@1",
+        "recall@2",
+        "recall@4",
+        "recall@8",
+        "p@1",
+        "r_precision",
+        "map_at_r",
+        "map_at_c",
+        "mrr",
+    ]
     assert told["excluded"] == {}
 
 
@@ -81,8 +89,15 @@ SHOWN = [Evaluation, Neighbours, Ranked, Sets, evaluate, neighbours, bootstrap_o
 @pytest.mark.parametrize("thing", SHOWN, ids=lambda thing: thing.__name__)
 def test_the_example_runs(thing):
     z, labels = data()
-    space = {"nearkin": nearkin, "torch": torch, "np": np, "Ranked": Ranked, "make_sets": make_sets,
-             "embeddings": torch.from_numpy(z), "labels": torch.from_numpy(labels)}  # fmt: skip
+    space = {
+        "nearkin": nearkin,
+        "torch": torch,
+        "np": np,
+        "Ranked": Ranked,
+        "make_sets": make_sets,
+        "embeddings": torch.from_numpy(z),
+        "labels": torch.from_numpy(labels),
+    }
     exec(textwrap.dedent(inspect.getdoc(thing).partition("\nExample:\n")[2]), space)
 
 

@@ -46,8 +46,17 @@ def write(kind, folder, z, labels):
     return path
 
 
-KINDS = [".npz", ".npz unnamed", ".pt", ".pt strings", ".safetensors", ".parquet", ".parquet fixed", ".parquet wide",
-         ".parquet categories"]  # fmt: skip
+KINDS = [
+    ".npz",
+    ".npz unnamed",
+    ".pt",
+    ".pt strings",
+    ".safetensors",
+    ".parquet",
+    ".parquet fixed",
+    ".parquet wide",
+    ".parquet categories",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -95,7 +95,7 @@ def test_both_ways_of_searching_are_taken(monkeypatch):
     for budget in (120, 4000):
         list(search(z, z, 600, own=np.arange(len(z)), budget_mib=budget))
     assert [name for name, _ in taken] == ["_by_rows", "_both_ways"]
-    assert taken[0][1] < TILE                                       # fewer rows at a time, too
+    assert taken[0][1] < TILE  # fewer rows at a time, too
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -172,8 +172,19 @@ def test_wrong_arguments(arguments, words):
 def test_evaluation_has_the_same_bits_under_every_budget_and_thread_count(many_threads):
     z = with_duplicates(TILE + 300, 40).numpy()
     labels = np.arange(len(z)) % 60
-    names = ["recall@1", "map_at_r", "map_at_c", "mrr", "hubness@10", "nmi", "ami", "f1", "rho",
-             "pi_ratio", "uniformity"]  # fmt: skip
+    names = [
+        "recall@1",
+        "map_at_r",
+        "map_at_c",
+        "mrr",
+        "hubness@10",
+        "nmi",
+        "ami",
+        "f1",
+        "rho",
+        "pi_ratio",
+        "uniformity",
+    ]
     results = []
     for threads, budget in ((1, 130), (2, 130), (1, 2000), (2, 2000)):
         torch.set_num_threads(threads)

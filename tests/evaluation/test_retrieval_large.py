@@ -59,8 +59,21 @@ def test_memory_stays_inside_the_budget():
 
 @pytest.mark.slow
 def test_stanford_online_products_in_4_gib_of_address_space():
-    names = ["recall@1", "recall@10", "recall@100", "recall@1000", "p@1", "r_precision", "map_at_r", "map_at_c",
-             "map_at_1000", "mrr", "hubness@10", "rho", "pi_ratio"]  # fmt: skip
+    names = [
+        "recall@1",
+        "recall@10",
+        "recall@100",
+        "recall@1000",
+        "p@1",
+        "r_precision",
+        "map_at_r",
+        "map_at_c",
+        "map_at_1000",
+        "mrr",
+        "hubness@10",
+        "rho",
+        "pi_ratio",
+    ]
     told = child(60_502, 512, 11_316, 2.2, limit_gib=4, metrics=names)
     assert told["n"] == 60_502
     assert told["extra_mib"] < 256

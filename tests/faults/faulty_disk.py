@@ -29,10 +29,10 @@ class Fault(NamedTuple):
 
 
 FAULTS = {
-    "full": Fault(CHANGE, errno.ENOSPC, 1),     # the disk is full from then on; the first write is cut short
+    "full": Fault(CHANGE, errno.ENOSPC, 1),  # the disk is full from then on; the first write is cut short
     "EIO": Fault(CHANGE, errno.EIO),
     "EMFILE": Fault(OPEN, errno.EMFILE),
-    "short": Fault(BYTES, 0),                   # half of it is written, and no error: whoever writes goes on
+    "short": Fault(BYTES, 0),  # half of it is written, and no error: whoever writes goes on
 }
 
 # Imports everything once; each command runs in a child of its own.
@@ -69,7 +69,7 @@ class Ended(NamedTuple):
 
     code: int
     said: str
-    operations: tuple[int, int, int]        # of each kind
+    operations: tuple[int, int, int]  # of each kind
 
 
 class FaultyDisk:
@@ -86,9 +86,14 @@ class FaultyDisk:
         self.root.mkdir()
         self.fine()
         self.environment = os.environ | {
-            "LD_PRELOAD": str(library), "FAULTY_PLAN": str(self._plan), "FAULTY_ROOT": str(self.root) + "/",
-            "NEARKIN_CACHE": str(self.root / "cache"), "NEARKIN_FSYNC": "1", "OMP_NUM_THREADS": "1", "COLUMNS": "500",
-        }  # fmt: skip
+            "LD_PRELOAD": str(library),
+            "FAULTY_PLAN": str(self._plan),
+            "FAULTY_ROOT": str(self.root) + "/",
+            "NEARKIN_CACHE": str(self.root / "cache"),
+            "NEARKIN_FSYNC": "1",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "500",
+        }
         self._server = None
 
     def fine(self):
@@ -96,15 +101,20 @@ class FaultyDisk:
 
     def fail(self, fault, at):
         content = struct.pack("7l", 0, 0, 0, fault.kind, at, fault.error, fault.lasting)
-        with open(self._plan, "r+b" if self._plan.exists() else "wb") as file:      # the same file: it is mapped
+        with open(self._plan, "r+b" if self._plan.exists() else "wb") as file:  # the same file: it is mapped
             file.write(content)
 
     def run(self, words):
         """A command of nearkin, in a child of a process that has imported everything. Workers of a study inherit the
         disk."""
         if self._server is None:
-            self._server = subprocess.Popen([sys.executable, "-c", SERVER], env=self.environment, text=True,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+            self._server = subprocess.Popen(
+                [sys.executable, "-c", SERVER],
+                env=self.environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
             assert self._server.stdout.readline() == "ready\n"
         self._server.stdin.write(json.dumps([words, str(self._output)]) + "\n")
         self._server.stdin.flush()

@@ -11,8 +11,20 @@ from nearkin.runs.verify import verify
 
 pytestmark = needs_compiler
 
-WORDS = ["train", "dataset=glyphs", "data.classes=12", "data.per_class=6", "data.size=16", "backbone=convnet", "dim=8",
-         "train.batch=12", "sampler.per_class=3", "epochs=2", "train.curve=true", "train.device=cpu"]  # fmt: skip
+WORDS = [
+    "train",
+    "dataset=glyphs",
+    "data.classes=12",
+    "data.per_class=6",
+    "data.size=16",
+    "backbone=convnet",
+    "dim=8",
+    "train.batch=12",
+    "sampler.per_class=3",
+    "epochs=2",
+    "train.curve=true",
+    "train.device=cpu",
+]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +65,7 @@ def check(disk, straight, name, at):
         said = [line for line in ended.said.splitlines() if line.startswith("nearkin: ")]
         assert len(said) == 1, where
         assert ended.said.splitlines()[-1] == said[0], where
-        assert "damaged" not in said[0], where                      # the disk failed, the run did not
+        assert "damaged" not in said[0], where  # the disk failed, the run did not
     disk.fine()
     again = disk.run(command(disk))
     assert again.code == 0, f"{where}\nand then: {again.said}"

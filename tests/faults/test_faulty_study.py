@@ -7,8 +7,17 @@ from stores import contents
 
 pytestmark = needs_compiler
 
-BASE = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet", "dim": 8,
-        "train.batch": 12, "epochs": 2, "train.device": "cpu"}  # fmt: skip
+BASE = {
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 6,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 12,
+    "epochs": 2,
+    "train.device": "cpu",
+}
 BEGINNINGS = ("nearkin: ", "failed: ")
 
 
@@ -62,8 +71,10 @@ def check_again(disk, command, straight, where):
 def test_one_fault_after_the_other(disk, command, straight):
     """Every call goes on from what the one before left."""
     disk.clear()
-    said = [strike(disk, command, name, at=round(share * straight[1][name]))
-            for name, share in (("EIO", 0.15), ("full", 0.4))]  # fmt: skip
+    said = [
+        strike(disk, command, name, at=round(share * straight[1][name]))
+        for name, share in (("EIO", 0.15), ("full", 0.4))
+    ]
     check_again(disk, command, straight, "\n".join(said))
 
 

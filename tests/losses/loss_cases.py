@@ -13,8 +13,11 @@ from nearkin.registry import LOSSES, MINERS
 
 # Settings beside the defaults that are tested against the oracles and for gradients.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "contrastive": [{"pos_margin": 0.3, "neg_margin": 1.4}, {"form": "similarity", "threshold": 0.1},
-                    {"form": "cosine", "pos_margin": 0.2, "neg_margin": 0.7}],
+    "contrastive": [
+        {"pos_margin": 0.3, "neg_margin": 1.4},
+        {"form": "similarity", "threshold": 0.1},
+        {"form": "cosine", "pos_margin": 0.2, "neg_margin": 0.7},
+    ],
     "generalized_lifted": [{"margin": 3.0, "reg_power": 2}],
     "npair": [{"pairing": "class"}, {"unit": True}, {"unit": True, "pairing": "class", "nu": 0.0}],
     "angular": [{"alpha": 40.0, "npair": 0.0}],

@@ -13,15 +13,18 @@ from nearkin.pairs import Pairs
 
 FLOATS = [torch.float32, torch.float64]
 DIMS = [2, 3, 16, 64, 129, 512, 1024]
-SCALES = [1.0, 3.0, 0.1, 1e3]               # copies on one ray: their cosine is 1 on paper
+SCALES = [1.0, 3.0, 0.1, 1e3]  # copies on one ray: their cosine is 1 on paper
 
 
 def vectors(kind: str, dim: int, dtype: torch.dtype, count: int = 40) -> Tensor:
     z = torch.randn(count, dim, generator=torch.Generator().manual_seed(dim), dtype=torch.float64)
     return {
-        "random": z, "positive": z.abs() + 0.5, "uneven": z**5, "signs": z.sign() * 0.3,
+        "random": z,
+        "positive": z.abs() + 0.5,
+        "uneven": z**5,
+        "signs": z.sign() * 0.3,
         "equal coordinates": (z[:, :1] + 5).expand_as(z),
-    }[kind].to(dtype)  # fmt: skip
+    }[kind].to(dtype)
 
 
 every_kind = pytest.mark.parametrize("kind", ["random", "positive", "uneven", "equal coordinates", "signs"])
@@ -67,7 +70,7 @@ def test_copies_inside_a_batch_have_distance_zero(kind, dim, dtype):
     pairs = pairs_of(torch.cat([scale * z for scale in SCALES]))
     same = torch.arange(7).repeat(len(SCALES))
     same = same[:, None] == same
-    if kind == "random" and dim > 2:                                # others have zero distances beside these
+    if kind == "random" and dim > 2:  # others have zero distances beside these
         assert torch.equal(pairs.d == 0, same)
         assert torch.equal(pairs.d2 == 0, same)
     assert not pairs.d[same].any()
@@ -83,7 +86,7 @@ def test_raw_distance_of_copies_is_zero(kind, dim, dtype):
         for pairs in (pairs_of(torch.cat([z, z])), pairs_of(z, torch.cat([z, z]))):
             assert not pairs.raw_d.diagonal().any()
             assert not pairs.raw_d[:40].diagonal(40).any()
-    assert pairs_of(z, 3 * z).raw_d.diagonal().all()                # on one ray, but apart
+    assert pairs_of(z, 3 * z).raw_d.diagonal().all()  # on one ray, but apart
 
 
 @every_float
@@ -98,9 +101,11 @@ def test_snr_of_copies_is_zero(kind, dim, dtype):
             assert not snr_at(pairs, i, i + row).any()
 
 
-@pytest.mark.parametrize(("dtype", "sizes"), [
-    (torch.float32, [1e-3, 3e-4, 1e-4]), (torch.float64, [1e-3, 1e-6, 1e-8, 1e-10, 1e-11]),
-], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [(torch.float32, [1e-3, 3e-4, 1e-4]), (torch.float64, [1e-3, 1e-6, 1e-8, 1e-10, 1e-11])],
+    ids=str,
+)
 @pytest.mark.parametrize("dim", [16, 512])
 def test_a_tiny_distance_that_is_real_stays(dim, dtype, sizes):
     """Down to twice what rounding does to a vector; 2 - 2s alone knows no distance below the square root of that."""
@@ -130,10 +135,15 @@ def half_duplicates(dtype: torch.dtype, dim: int, scale: float = 1.0) -> tuple[T
 
 
 CASES = [
-    ("contrastive", {}), ("contrastive", {"neg_margin": 1.6}), ("snr_contrastive", {}),
-    ("snr_contrastive", {"reg_weight": 0.1}), ("triplet", {"reduction": "mean_active"}),
-    ("triplet", {"reduction": "mean_active", "squared": False, "margin": 0.0}), ("snr_triplet", {}), ("margin", {}),
-]  # fmt: skip
+    ("contrastive", {}),
+    ("contrastive", {"neg_margin": 1.6}),
+    ("snr_contrastive", {}),
+    ("snr_contrastive", {"reg_weight": 0.1}),
+    ("triplet", {"reduction": "mean_active"}),
+    ("triplet", {"reduction": "mean_active", "squared": False, "margin": 0.0}),
+    ("snr_triplet", {}),
+    ("margin", {}),
+]
 every_case = pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
 
 

@@ -32,7 +32,7 @@ def gradients_of(loss, z, y):
 
 
 def test_reference_values():
-    loss = losses.HIST(5, 4, alpha=1.1).double()                    # the values of H and G were computed at α = 1.1
+    loss = losses.HIST(5, 4, alpha=1.1).double()  # the values of H and G were computed at α = 1.1
     c, j = torch.arange(5.0, dtype=torch.float64)[:, None], torch.arange(1.0, 5.0, dtype=torch.float64)
     loss.proxies = nn.Parameter(PROXIES.clone())
     loss.v = nn.Parameter((1.2 * torch.sin(c + 1 + 2 * j)).clamp(0, 6))
@@ -131,7 +131,7 @@ def test_the_graph_carries_gradients_to_means_variances_and_embeddings():
     loss = make("hist").double()
     leaf = z.clone().requires_grad_()
     delta = loss.distances(Pairs.of(leaf, y))
-    fixed = loss.propagation(z, delta, y)                           # the embedding reaches G through δ alone
+    fixed = loss.propagation(z, delta, y)  # the embedding reaches G through δ alone
     assert torch.autograd.grad(loss.hgnn(z, fixed).square().sum(), leaf)[0].any()
 
 

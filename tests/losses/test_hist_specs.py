@@ -27,9 +27,17 @@ def test_a_ready_spec_has_the_published_settings(name):
     spec = read_spec(STUDIES / f"{name}.yaml")
     train, model, loss = spec.train, spec.model, spec.loss.params
     settings = (
-        train.groups["hgnn"].lr, train.groups["distributions"].lr, loss["tau"], loss["alpha"], train.lr, train.epochs,
-        train.weight_decay, train.optimiser, train.step, model.freeze_bn,
-    )  # fmt: skip
+        train.groups["hgnn"].lr,
+        train.groups["distributions"].lr,
+        loss["tau"],
+        loss["alpha"],
+        train.lr,
+        train.epochs,
+        train.weight_decay,
+        train.optimiser,
+        train.step,
+        model.freeze_bn,
+    )
     assert settings == PUBLISHED[name]
     assert (train.batch, train.warmup, train.warmup_counts, train.schedule, train.gamma) == (32, 1, False, "step", 0.5)
     assert (model.dim, model.pool, model.norm) == (512, "both", "layer")

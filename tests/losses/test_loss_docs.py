@@ -38,4 +38,4 @@ def test_every_part_states_its_formula(registry, name):
 
 def test_only_an_indented_formula_counts():
     assert len(formula(LOSSES["multi_similarity"])) == 1
-    assert formula(MINERS["all"]) == []                             # words, and an indented example
+    assert formula(MINERS["all"]) == []  # words, and an indented example

@@ -18,7 +18,7 @@ def test_every_loss_has_an_oracle(name):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equals_its_oracle(name, params, seed):
     if seed and params:
-        z, y = batch(8, classes=2, seed=seed)                       # variants once more, on two classes
+        z, y = batch(8, classes=2, seed=seed)  # variants once more, on two classes
     else:
         z, y = batch(10, seed=seed)
     loss = make(name, params, seed=seed).double()
@@ -44,7 +44,7 @@ def test_equals_its_oracle(name, params, seed):
 def test_float64_stays_float64_beside_parameters_of_float32(name, params):
     """No constant, and nothing that is computed from the loss's own parameters, is rounded to float32 on the way."""
     z, y = batch(12)
-    single, double = make(name, params), make(name, params).double()    # the same numbers: float32 is exact in float64
+    single, double = make(name, params), make(name, params).double()  # the same numbers: float32 is exact in float64
     for miner_name, miner in [("none", None), *miners_for(double)]:
         mined = miner(z, y, generator=torch.Generator().manual_seed(0)) if miner is not None else None
         tuples = double.draw(Pairs.of(z, y), mined, torch.Generator().manual_seed(0))

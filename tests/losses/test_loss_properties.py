@@ -119,10 +119,10 @@ def test_memory_is_of_the_order_of_anchors_times_references(name, classes):
         loss = make(name, classes=classes, dim=16)
         return peak_bytes(lambda: value_and_gradients(loss, z, y))
 
-    peak(64)                                                        # first-call buffers of the libraries
+    peak(64)  # first-call buffers of the libraries
     small, large = peak(128), peak(256)
     assert large <= 5 * small
-    assert large <= 40 * 4 * 256 * 256                              # forty float32 matrices; B³ alone would be 256
+    assert large <= 40 * 4 * 256 * 256  # forty float32 matrices; B³ alone would be 256
 
 
 def test_proxies_that_repel_never_stand_in_memory_all_against_all():

@@ -25,7 +25,7 @@ def with_proxies(loss):
 
 
 def with_centres(loss):
-    by_centre = CENTRES.view(5, 2, 4).transpose(0, 1).reshape(10, 4)                # row k·C + c
+    by_centre = CENTRES.view(5, 2, 4).transpose(0, 1).reshape(10, 4)  # row k·C + c
     loss.proxies = torch.nn.Parameter(by_centre.clone())
     return loss
 

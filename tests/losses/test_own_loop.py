@@ -27,7 +27,7 @@ from nearkin.registry import LOSSES, MINERS
 every_loss = pytest.mark.parametrize("name", LOSSES.names())
 every_miner = pytest.mark.parametrize("name", MINERS.names())
 CLASSES, DIM = 4, 6
-NAMES = np.array(["owl", "ant", "fox", "bee"])                      # sorted: ant 0, bee 1, fox 2, owl 3
+NAMES = np.array(["owl", "ant", "fox", "bee"])  # sorted: ant 0, bee 1, fox 2, owl 3
 NUMBERS = torch.tensor([3, 0, 2, 1])
 
 
@@ -233,8 +233,13 @@ WRONG_LABELS = {
 @pytest.mark.parametrize("wrong", WRONG_LABELS)
 def test_labels_that_are_none(wrong, z, y):
     change, words = WRONG_LABELS[wrong]
-    for part in (losses.Triplet(), losses.ProxyAnchor(CLASSES, DIM), miners.Random(), miners.MultiSimilarity(),
-                 Objective(losses.Contrastive())):  # fmt: skip
+    for part in (
+        losses.Triplet(),
+        losses.ProxyAnchor(CLASSES, DIM),
+        miners.Random(),
+        miners.MultiSimilarity(),
+        Objective(losses.Contrastive()),
+    ):
         refused(lambda part=part: part(z, change(y)), *words)
 
 
@@ -272,8 +277,11 @@ def test_labels_on_another_device_are_moved(z, y):
 # -- nothing to compare ---------------------------------------------------------------------------------------
 
 EMPTY_LABELS = {
-    "tensor": torch.zeros(0, dtype=torch.long), "float": torch.tensor([]), "list": [], "numpy": np.array([]),
-}  # fmt: skip
+    "tensor": torch.zeros(0, dtype=torch.long),
+    "float": torch.tensor([]),
+    "list": [],
+    "numpy": np.array([]),
+}
 
 
 @every_loss
@@ -337,8 +345,9 @@ def test_no_references(z, y):
 # -- the conventions of pytorch-metric-learning ---------------------------------------------------------------
 
 TRIPLETS = (
-    losses.Triplet(squared=False, margin=0.2), pml.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()),
-)  # fmt: skip
+    losses.Triplet(squared=False, margin=0.2),
+    pml.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()),
+)
 CONTRASTIVE = (losses.Contrastive(), pml.ContrastiveLoss())
 MULTI = (losses.MultiSimilarity(beta=50.0), pml.MultiSimilarityLoss())
 MINED = {
@@ -383,9 +392,10 @@ def test_references_without_a_miner(pair, z, y):
         ours(z, y, ref_emb=other, ref_labels=labels), theirs(z, y, ref_emb=other, ref_labels=labels)
     )
     torch.testing.assert_close(ours(z, y, ref_emb=z, ref_labels=y), theirs(z, y, ref_emb=z, ref_labels=y))
-    copy = z.clone()                                                # not the batch: an anchor and its copy are a pair
-    torch.testing.assert_close(ours(z, y, ref_emb=copy, ref_labels=y.clone()),
-                               theirs(z, y, ref_emb=copy, ref_labels=y.clone()))  # fmt: skip
+    copy = z.clone()  # not the batch: an anchor and its copy are a pair
+    torch.testing.assert_close(
+        ours(z, y, ref_emb=copy, ref_labels=y.clone()), theirs(z, y, ref_emb=copy, ref_labels=y.clone())
+    )
 
 
 OURS_IN_THEIRS = {
@@ -408,7 +418,7 @@ def test_what_our_miners_give_goes_into_their_losses(case, z, y):
     assert all(index.dtype == torch.long and index.ndim == 1 for index in indices)
     torch.testing.assert_close(theirs(z, y, indices), ours(z, y, tuples))
     torch.testing.assert_close(ours(z, y, indices), ours(z, y, tuples))
-    again = as_indices(indices)                                     # theirs stay as they are
+    again = as_indices(indices)  # theirs stay as they are
     assert all(a is b for a, b in zip(again, indices, strict=True))
 
 
@@ -427,6 +437,7 @@ class TheirMemory(pml.CrossBatchMemory):
 
 def test_our_losses_and_miners_inside_their_memory(z, y):
     for (ours, theirs), our_miner in ((CONTRASTIVE, None), (MULTI, None), (TRIPLETS, miners.Hard())):
+
         def mined(*batch, miner=our_miner):
             return as_indices(miner(*batch))
 
@@ -450,16 +461,22 @@ def test_a_foreign_miner_sees_the_references(z, y):
     other = torch.randn(5, DIM)
     found = as_indices(ForeignMiner(theirs)(z, y, ref_emb=other, ref_labels=y[:5]))
     wanted = theirs(z, y, other, y[:5])
-    assert all(set(map(tuple, torch.stack(found[i : i + 2]).T.tolist()))
-               == set(map(tuple, torch.stack(wanted[i : i + 2]).T.tolist())) for i in (0, 2))  # fmt: skip
+    assert all(
+        set(map(tuple, torch.stack(found[i : i + 2]).T.tolist()))
+        == set(map(tuple, torch.stack(wanted[i : i + 2]).T.tolist()))
+        for i in (0, 2)
+    )
 
 
 def test_pairs_for_triplets_and_triplets_for_pairs(z, y):
     pairs, triplets = pml_miners.MultiSimilarityMiner()(z, y), pml_miners.BatchHardMiner()(z, y)
     refused(lambda: losses.Triplet()(z, y, pairs), "Triplet takes triplets (a, p, n)", "4 index tensors")
     refused(lambda: losses.Quadruplet()(z, y, pairs), "Quadruplet takes triplets (a, p, n)", "4 index tensors")
-    refused(lambda: losses.MultiSimilarity()(z, y, triplets), "MultiSimilarity takes pairs (a1, p, a2, n)",
-            "3 index tensors")  # fmt: skip
+    refused(
+        lambda: losses.MultiSimilarity()(z, y, triplets),
+        "MultiSimilarity takes pairs (a1, p, a2, n)",
+        "3 index tensors",
+    )
     for tuples in (pairs, triplets):
         refused(lambda tuples=tuples: losses.ProxyAnchor(CLASSES, DIM)(z, y, tuples), "ProxyAnchor takes no miner")
         refused(lambda tuples=tuples: losses.NPair()(z, y, tuples), "NPair takes Couples")

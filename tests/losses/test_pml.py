@@ -56,10 +56,7 @@ def with_parameter(module, name, value):
 
 COINCIDE = {
     "contrastive": lambda: (losses.Contrastive(), pml.ContrastiveLoss()),
-    "triplet": lambda: (
-        losses.Triplet(squared=False, margin=0.05, reduction="mean_active"),
-        pml.TripletMarginLoss(),
-    ),
+    "triplet": lambda: (losses.Triplet(squared=False, margin=0.05, reduction="mean_active"), pml.TripletMarginLoss()),
     "triplet, mean over all": lambda: (
         losses.Triplet(squared=False, margin=0.2),
         pml.TripletMarginLoss(margin=0.2, reducer=reducers.MeanReducer()),
@@ -84,11 +81,13 @@ COINCIDE = {
     "nt_xent": lambda: (losses.NTXent(), pml.NTXentLoss()),
     "fastap": lambda: (losses.FastAP(), pml.FastAPLoss()),
     "softmax": lambda: (
-        given_proxies(losses.Softmax(CLASSES, DIM), unit(PROXIES)),     # theirs normalises the class vectors alone
+        given_proxies(losses.Softmax(CLASSES, DIM), unit(PROXIES)),  # theirs normalises the class vectors alone
         with_parameter(
             pml.NormalizedSoftmaxLoss(
                 CLASSES, DIM, temperature=1, distance=distances.DotProductSimilarity(normalize_embeddings=False)
-            ), "W", PROXIES.T,
+            ),
+            "W",
+            PROXIES.T,
         ),
     ),
     "norm_softmax": lambda: (
@@ -110,7 +109,8 @@ COINCIDE = {
     "soft_triple": lambda: (
         given_proxies(losses.SoftTriple(CLASSES, DIM, scale=20.0, tau=0.0, centres=3), CENTRES),
         with_parameter(
-            pml.SoftTripleLoss(CLASSES, DIM, centers_per_class=3), "fc",
+            pml.SoftTripleLoss(CLASSES, DIM, centers_per_class=3),
+            "fc",
             CENTRES.view(3, CLASSES, DIM).transpose(0, 1).reshape(3 * CLASSES, DIM).T,
         ),
     ),
@@ -127,7 +127,7 @@ COINCIDE = {
 def test_equals_pytorch_metric_learning(name, seed):
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(20, DIM, generator=generator, dtype=torch.float64)
-    y = torch.arange(20) % 5                                        # class 5 has a proxy and no sample
+    y = torch.arange(20) % 5  # class 5 has a proxy and no sample
     ours, theirs = COINCIDE[name]()
     value, (gradient, *_) = value_and_gradients(ours, z, y)
     leaf = z.clone().requires_grad_()

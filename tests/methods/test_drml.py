@@ -97,9 +97,9 @@ def test_weights_count_their_terms():
     value = {(a, b): make(w_rep=a, w_rec=b)[1](embedded, y) for a, b in [(0, 0), (1, 0), (0, 1), (10, 1)]}
     whole, reconstruction = value[1, 0] - value[0, 0], value[0, 1] - value[0, 0]
     assert whole > 0
-    assert reconstruction.item() == pytest.approx((PARTS - 1) / PARTS)     # 1 for each decoder but the nearest, here 0
+    assert reconstruction.item() == pytest.approx((PARTS - 1) / PARTS)  # 1 for each decoder but the nearest, here 0
     torch.testing.assert_close(value[10, 1], value[0, 0] + 10 * whole + reconstruction)
-    torch.testing.assert_close(make()[1](embedded, y), value[10, 1])       # the defaults
+    torch.testing.assert_close(make()[1](embedded, y), value[10, 1])  # the defaults
 
 
 @pytest.mark.parametrize("base", ["triplet", "margin"])
@@ -128,7 +128,7 @@ def test_the_reconstruction_trains_the_decoders_and_nothing_else(base):
         found.append((gradients(value, others), gradients(value, method.decoder.parameters())))
     (others_without, decoders_without), (others_with, decoders_with) = found
     assert all(torch.equal(a, b) for a, b in zip(others_without, others_with, strict=True))
-    assert not any(g.any() for g in decoders_without)               # no other term reaches them
+    assert not any(g.any() for g in decoders_without)  # no other term reaches them
     assert all(g.any() for g in decoders_with)
 
 
@@ -146,7 +146,7 @@ def test_branch_losses_reach_neither_the_relation_module_nor_the_whole():
 def test_a_branch_reaches_its_own_embedder_and_parameters_alone(base, k):
     head, method = make(base, w_rep=0, w_rec=0)
     f, y = batch()
-    with torch.no_grad():                                           # decoder k is the nearest for every sample
+    with torch.no_grad():  # decoder k is the nearest for every sample
         method.decoder.weight.zero_()
         method.decoder.bias.fill_(100.0)
         method.decoder.bias[k] = 0

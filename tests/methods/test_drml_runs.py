@@ -22,13 +22,17 @@ def weights(run):
     return {f"{part}.{k}": v for part in ("model", "objective") for k, v in state[part].items()}
 
 
-@pytest.mark.parametrize("words", [
-    {"loss": "proxy_anchor"},
-    {"loss": "margin", "miner": "distance_weighted", "model.parts": 2, "cut": "all", "method.w_rep": 1.0},
-    {"loss": "triplet", "miner": "random", "train.schedule": "cosine"},
-], ids=lambda words: words["loss"])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"loss": "proxy_anchor"},
+        {"loss": "margin", "miner": "distance_weighted", "model.parts": 2, "cut": "all", "method.w_rep": 1.0},
+        {"loss": "triplet", "miner": "random", "train.schedule": "cosine"},
+    ],
+    ids=lambda words: words["loss"],
+)
 def test_a_run_stopped_and_resumed_equals_one_that_was_not(tiny, tmp_path, words, monkeypatch):
-    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)      # a checkpoint after every step
+    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)  # a checkpoint after every step
     words = tiny | {"method": "drml"} | words
     straight = nearkin.train(words, runs=tmp_path / "straight")
     steps = max(line.get("step", 0) for line in straight.log_lines())
@@ -70,21 +74,25 @@ def test_every_part_of_a_run_is_trained(tiny, tmp_path):
 
 
 def test_chunks_give_the_run_of_the_whole_batch(tiny, tmp_path):
-    plain = {"train.optimiser": "sgd", "epochs": 1}                 # Adam would blow rounding up to whole steps
+    plain = {"train.optimiser": "sgd", "epochs": 1}  # Adam would blow rounding up to whole steps
     words = tiny | plain | {"method": "drml", "loss": "proxy_anchor", "cut": "all"}
     whole, cut = (weights(nearkin.train(words | more, runs=tmp_path)) for more in ({}, {"train.chunk": 5}))
     for name, expected in whole.items():
         torch.testing.assert_close(cut[name], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    ({"model.parts": 3}, r"model\.parts=3 must divide the \d+ features .* model\.dim=16; nearest that do: 2, 4"),
-    ({"dim": 18}, r"model\.parts=4 must divide .* or model\.dim=16"),
-    ({"model.head": "linear"}, "drml"),
-    ({"loss": "triplet", "memory.size": 64}, r"memory\.size does not go with method drml"),
-    ({"regulariser": "mixup"}, "mixup does not go with method drml"),
-    ({"method.w_rap": 1.0}, "did you mean w_rep"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"model.parts": 3}, r"model\.parts=3 must divide the \d+ features .* model\.dim=16; nearest that do: 2, 4"),
+        ({"dim": 18}, r"model\.parts=4 must divide .* or model\.dim=16"),
+        ({"model.head": "linear"}, "drml"),
+        ({"loss": "triplet", "memory.size": 64}, r"memory\.size does not go with method drml"),
+        ({"regulariser": "mixup"}, "mixup does not go with method drml"),
+        ({"method.w_rap": 1.0}, "did you mean w_rep"),
+    ],
+    ids=str,
+)
 def test_bad_words_of_a_run_are_refused(tiny, tmp_path, words, message):
     with pytest.raises(NearkinError, match=message):
         nearkin.train(tiny | {"method": "drml"} | words, runs=tmp_path)
@@ -93,13 +101,16 @@ def test_bad_words_of_a_run_are_refused(tiny, tmp_path, words, message):
 STUDIES = Path(__file__).parents[2] / "studies" / "drml"
 
 
-@pytest.mark.parametrize(("name", "loss", "rates"), [
-    ("cub_proxy_anchor", {"alpha": 64, "delta": 0.2}, (5e-5, 1e-3, 1e-2)),
-    ("cub_proxy_anchor_baseline", {"alpha": 32, "delta": 0.1}, (1e-4, 1e-4, 1e-2)),
-    ("cub_margin", {"margin": 0.2, "beta": 1.2}, (1e-5, 1e-4, 1e-2)),
-    ("cub_triplet", {"margin": 1.0, "squared": False, "reduction": "mean_active"}, (1e-5, 1e-4, None)),
-    ("cub_cosface", {"margin": 0.35, "scale": 64}, (1e-5, 1e-4, 1e-2)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "loss", "rates"),
+    [
+        ("cub_proxy_anchor", {"alpha": 64, "delta": 0.2}, (5e-5, 1e-3, 1e-2)),
+        ("cub_proxy_anchor_baseline", {"alpha": 32, "delta": 0.1}, (1e-4, 1e-4, 1e-2)),
+        ("cub_margin", {"margin": 0.2, "beta": 1.2}, (1e-5, 1e-4, 1e-2)),
+        ("cub_triplet", {"margin": 1.0, "squared": False, "reduction": "mean_active"}, (1e-5, 1e-4, None)),
+        ("cub_cosface", {"margin": 0.35, "scale": 64}, (1e-5, 1e-4, 1e-2)),
+    ],
+)
 def test_ready_specs_have_the_published_settings(name, loss, rates):
     spec = read_spec(STUDIES / f"{name}.yaml")
     train, model = spec.train, spec.model
@@ -115,6 +126,8 @@ def test_ready_specs_have_the_published_settings(name, loss, rates):
         assert (spec.method.name, model.head, model.parts, groups["decoder"]) == ("drml", "drml", 4, rates[1])
         built = build_objective(
             loss=(spec.loss.name, spec.loss.params),
-            miner=(spec.miner.name, spec.miner.params) if spec.miner else None, num_classes=100, dim=128,
-        )  # fmt: skip
+            miner=(spec.miner.name, spec.miner.params) if spec.miner else None,
+            num_classes=100,
+            dim=128,
+        )
         assert bool(built.parameter_groups()) == (rates[2] is not None)

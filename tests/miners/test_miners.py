@@ -59,7 +59,7 @@ def test_output_lies_inside_the_masks(name, data):
 @pytest.mark.parametrize("name", ["semihard", "softhard", "hard", "hard_floor", "distance_weighted"])
 def test_one_triplet_an_anchor_that_has_both_sides(name):
     z, y = reference_batch()
-    assert make(name)(z, y).anchor.tolist() == [0, 1, 2, 3, 4, 5, 6]        # class 3 has one sample
+    assert make(name)(z, y).anchor.tolist() == [0, 1, 2, 3, 4, 5, 6]  # class 3 has one sample
 
 
 @pytest.mark.parametrize("name", MINERS.names())
@@ -126,7 +126,7 @@ def test_multi_similarity_equals_its_oracle_and_theirs(epsilon):
     assert {tuple(pair) for pair in found.positive.nonzero().tolist()} == positive
     assert {tuple(pair) for pair in found.negative.nonzero().tolist()} == negative
     a, p, b, n = (index.tolist() for index in pml_miners.MultiSimilarityMiner(epsilon=epsilon)(z, y))
-    whole = set(a) & set(b)                                         # theirs keeps anchors with one side only
+    whole = set(a) & set(b)  # theirs keeps anchors with one side only
     assert {(i, j) for i, j in zip(a, p, strict=True) if i in whole} == positive
     assert {(i, j) for i, j in zip(b, n, strict=True) if i in whole} == negative
     found = miners.MultiSimilarity(epsilon=epsilon, one_sided=True)(z, y)
@@ -195,11 +195,11 @@ def test_distance_weighted_at_512_dimensions_with_a_near_duplicate_keeps_every_a
     """With one maximum for the whole batch the weights of all other anchors underflow to 0: each row has its own."""
     z = torch.randn(64, 512, generator=torch.Generator().manual_seed(0))
     y = torch.arange(64) // 2
-    z[2] = z[0] + 1e-3 * z[2]                                       # a negative that is nearly the anchor
+    z[2] = z[0] + 1e-3 * z[2]  # a negative that is nearly the anchor
     pairs = Pairs.of(z, y)
     weights = miners.DistanceWeighted().weights(pairs)
     torch.testing.assert_close(weights.sum(1), torch.ones(64))
-    assert ((weights > 0) == pairs.negative)[4:].all()              # anchors far from the pair keep all 62 negatives
+    assert ((weights > 0) == pairs.negative)[4:].all()  # anchors far from the pair keep all 62 negatives
     triplets = miners.DistanceWeighted()(z, y)
     assert triplets.anchor.tolist() == list(range(64))
     assert pairs.negative[triplets.anchor, triplets.negative].all()

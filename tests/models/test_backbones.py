@@ -27,7 +27,7 @@ def test_registered():
 def test_stages_compose_to_forward_and_a_cut_changes_nothing(name):
     torch.manual_seed(0)
     backbone = BACKBONES[name]().eval()
-    for module in backbone.modules():               # statistics that differ from the identity
+    for module in backbone.modules():  # statistics that differ from the identity
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.running_mean, -0.1, 0.1)
             nn.init.uniform_(module.running_var, 0.8, 1.2)
@@ -161,7 +161,7 @@ def test_input_records():
     torch.testing.assert_close(half[1].flatten(), torch.tensor([-1.0, 1.0, -0.6]))
     imagenet = BACKBONES["resnet50"].record.normalise(pixels)
     torch.testing.assert_close(imagenet[1, 2].item(), (51 / 255 - 0.406) / 0.225, rtol=1e-6, atol=0)
-    assert pixels[1].flatten().tolist() == [0, 255, 51]     # the caller's pixels stay
+    assert pixels[1].flatten().tolist() == [0, 255, 51]  # the caller's pixels stay
     record = BACKBONES["efficientnet_lite0"].record
     assert (record.resize, record.size, record.crop) == (128, 128, 112)
 

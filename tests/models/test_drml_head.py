@@ -68,7 +68,7 @@ def test_the_relation_module_starts_as_the_identity():
     head = make(stir=False, dtype=torch.float32)
     out = head(features(dtype=torch.float32))
     assert torch.equal(out.z, out.extras["nodes"].flatten(1))
-    assert head.scores(out.extras["parts"]).any()               # it is Ω that hides them, not the scores
+    assert head.scores(out.extras["parts"]).any()  # it is Ω that hides them, not the scores
     torch.testing.assert_close(out.extras["nodes"].norm(dim=2), torch.ones(5, 4))
 
 
@@ -89,10 +89,13 @@ def test_weights_start_kaiming_normal_fan_out_with_zero_bias():
 
 def test_nodes_do_not_reach_the_relation_module():
     head, f = make(), features().requires_grad_()
-    reached = dict(zip(
-        [n for n, _ in head.named_parameters()],
-        gradients(head(f).extras["nodes"].pow(3).sum(), list(head.parameters())), strict=True,
-    ))  # fmt: skip
+    reached = dict(
+        zip(
+            [n for n, _ in head.named_parameters()],
+            gradients(head(f).extras["nodes"].pow(3).sum(), list(head.parameters())),
+            strict=True,
+        )
+    )
     assert {name for name, g in reached.items() if g.any()} == {"embed.weight", "embed.bias"}
 
 
@@ -152,14 +155,17 @@ def test_rows_do_not_depend_on_each_other():
     torch.testing.assert_close(head(f[2:4]).z, head(f).z[2:4])
 
 
-@pytest.mark.parametrize(("width", "dim", "parts", "words"), [
-    (64, 16, 3, "model.parts=3 must divide the 64 features .* model.dim=16; nearest that do: 2, 4"),
-    (64, 18, 4, "nearest that do: 1, 2, or model.dim=16"),
-    (64, 19, 4, "or model.dim=20"),
-    (12, 3, 6, "or model.dim=6"),
-    (64, 16, 0, "nearest that do: 1, 2"),
-    (64, 16, -4, "nearest that do: 1, 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("width", "dim", "parts", "words"),
+    [
+        (64, 16, 3, "model.parts=3 must divide the 64 features .* model.dim=16; nearest that do: 2, 4"),
+        (64, 18, 4, "nearest that do: 1, 2, or model.dim=16"),
+        (64, 19, 4, "or model.dim=20"),
+        (12, 3, 6, "or model.dim=6"),
+        (64, 16, 0, "nearest that do: 1, 2"),
+        (64, 16, -4, "nearest that do: 1, 2"),
+    ],
+)
 def test_parts_that_do_not_divide_are_refused(width, dim, parts, words):
     with pytest.raises(NearkinError, match=words):
         DRMLHead(width, dim, parts=parts)
@@ -174,4 +180,4 @@ def test_every_backbone_takes_it_whole_and_behind_a_cut(name, cut):
     assert embedded.z.shape == (2, 16)
     assert embedded.extras["nodes"].shape == (2, 4, 4)
     assert embedded.extras["parts"].shape == (2, 4, model.backbone.features // 4)
-    torch.testing.assert_close(embedded.z.mean(1), torch.zeros(2), rtol=0, atol=1e-5)      # LayerNorm, as HIST wants it
+    torch.testing.assert_close(embedded.z.mean(1), torch.zeros(2), rtol=0, atol=1e-5)  # LayerNorm, as HIST wants it

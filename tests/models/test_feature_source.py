@@ -68,7 +68,7 @@ def test_views(tmp_path, model):
     torch.testing.assert_close(features.test(indices), plain, **close)
     flipped = torch.tensor(features.rows[3 * indices + 1]).float()
     torch.testing.assert_close(flipped, model.front(pixels.images[indices].flip(-1)), **close)
-    for i, row in zip(indices, features.rows[3 * indices + 2], strict=True):     # one of the 31 rolls
+    for i, row in zip(indices, features.rows[3 * indices + 2], strict=True):  # one of the 31 rolls
         rolls = model.front(torch.stack([pixels.images[i].roll(s, -1) for s in range(1, 32)]))
         assert (rolls - torch.tensor(row).float()).abs().amax((1, 2, 3)).min() < 2e-3
     torch.testing.assert_close(model.back(features.test(indices)).z, model(pixels.images[indices]).z, **close)
@@ -90,10 +90,10 @@ def test_training_draws_every_view_from_the_generator_alone(tmp_path, model):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(once, again)
     assert not torch.equal(once, other)
-    views = torch.tensor(features.rows.reshape(70, 3, -1)).float()[indices]                 # (B, 3, F)
+    views = torch.tensor(features.rows.reshape(70, 3, -1)).float()[indices]  # (B, 3, F)
     hits = (once.flatten(1)[:, None] == views).all(2)
     assert hits.any(1).all()
-    assert hits.float().mean(0).min() > 0.2                                                     # each a third
+    assert hits.float().mean(0).min() > 0.2  # each a third
 
 
 def test_only_the_trained_images_get_all_views(tmp_path, model):
@@ -111,18 +111,18 @@ def test_the_file_is_reused_and_found_by_its_content(tmp_path, model):
     assert len(files(tmp_path)) == 1
     pixels = CountingPixels()
     second = source(pixels, model, tmp_path)
-    assert pixels.tested < 70                                   # a few, for the name
+    assert pixels.tested < 70  # a few, for the name
     assert np.array_equal(first.rows, second.rows)
 
     other = CountingPixels()
     other.images = other.images.flip(2)
-    source(other, model, tmp_path)                              # other pixels
-    source(CountingPixels(), model, tmp_path, views=2)          # other views
+    source(other, model, tmp_path)  # other pixels
+    source(CountingPixels(), model, tmp_path, views=2)  # other views
     source(CountingPixels(), model, tmp_path, flip=False)
     FeatureSource(CountingPixels(), model, data_hash="abd", cache=tmp_path)
     assert len(files(tmp_path)) == 5
     with torch.no_grad():
-        model.backbone.block4[0].weight.add_(1)                 # behind the cut: the same front
+        model.backbone.block4[0].weight.add_(1)  # behind the cut: the same front
         model.head.weight.add_(1)
     source(CountingPixels(), model, tmp_path)
     assert len(files(tmp_path)) == 5
@@ -150,7 +150,7 @@ def test_whatever_happens_to_the_file_the_features_are_the_same(tmp_path, model,
     (path,) = (tmp_path / "features").glob("*.npy")
     content = bytearray(path.read_bytes())
     place = {"header": content.index(b"<f2"), "sum": len(content) - 1}.get(how, len(content) // 2)
-    content[place] ^= 2                                             # in the header: >f2, the bytes of a number swapped
+    content[place] ^= 2  # in the header: >f2, the bytes of a number swapped
     path.unlink()
     if how == "truncated":
         path.write_bytes(content[: len(content) - 5])
@@ -161,7 +161,7 @@ def test_whatever_happens_to_the_file_the_features_are_the_same(tmp_path, model,
         path.symlink_to(tmp_path / "elsewhere") if how == "link" else shutil.move(tmp_path / "elsewhere", path)
     pixels = CountingPixels()
     assert np.array_equal(source(pixels, model, tmp_path).rows, before)
-    assert pixels.tested > len(pixels)                              # computed again, not read
+    assert pixels.tested > len(pixels)  # computed again, not read
     assert not path.is_symlink()
 
 
@@ -187,7 +187,7 @@ def test_a_file_without_a_sum_is_an_older_one_and_is_read(tmp_path, model):
 
 def test_an_interruption_leaves_nothing(tmp_path, model):
     with pytest.raises(KeyboardInterrupt):
-        source(CountingPixels(calls=68), model, tmp_path)       # in the second batch
+        source(CountingPixels(calls=68), model, tmp_path)  # in the second batch
     assert files(tmp_path) == []
     assert len(source(CountingPixels(), model, tmp_path)) == 70
 
@@ -224,8 +224,7 @@ def test_pixel_source_with_another_training_crop(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cut_at", "settings", "words"),
-    [("none", {}, "cut='none'"), ("all", {"views": 0}, "views=0")],
+    ("cut_at", "settings", "words"), [("none", {}, "cut='none'"), ("all", {"views": 0}, "views=0")]
 )
 def test_bad_settings(tmp_path, cut_at, settings, words):
     with pytest.raises(NearkinError, match=words):
@@ -254,8 +253,9 @@ def test_larger_copies_are_other_images_even_where_the_few_that_are_looked_at_ar
     for keep in (40, 64):
         sides = [keep if i == 1 else 40 for i in range(9)]
         pixels = [rng.integers(0, 255, (40, 40, 3), dtype=np.uint8).repeat(2, 0).repeat(2, 1)[:s, :s] for s in sides]
-        images = Decoded(np.concatenate([image.reshape(-1) for image in pixels]), np.array([[s, s] for s in sides]),
-                         np.arange(9))  # fmt: skip
+        images = Decoded(
+            np.concatenate([image.reshape(-1) for image in pixels]), np.array([[s, s] for s in sides]), np.arange(9)
+        )
         rng = np.random.default_rng(0)
         one = PixelSource(images, size=32, crop=32, augment=Augment(), resize=32)
         names.add(source(one, model, tmp_path, views=3)._key("abc"))

@@ -31,7 +31,7 @@ def features(n, width, seed=0):
 
 @pytest.mark.parametrize(("n", "width", "dim"), [(40, 6, 4), (40, 6, 6), (5, 12, 4), (300, 30, 8)])
 def test_pca_equals_numpy_and_sklearn(n, width, dim, monkeypatch):
-    monkeypatch.setattr("nearkin.models.fitted.BLOCK", 64)          # several blocks
+    monkeypatch.setattr("nearkin.models.fitted.BLOCK", 64)  # several blocks
     train, others = features(n, width), features(7, width, seed=1)
     head = PCAHead(width, dim).double()
     head.fit(torch.from_numpy(train), torch.zeros(n, dtype=torch.long))
@@ -68,8 +68,10 @@ def test_a_run(tiny, tmp_path, cut):
     prepared = prepare(make_spec(words))
     pooled = nearkin.load(nearkin.train(words | {"model.head": "none"}, runs=tmp_path)).model
     with torch.no_grad():
-        train, test = (pooled(prepared.pixels.test(rows)).z.double().numpy()
-                       for rows in (prepared.split.train, prepared.split.test.images))  # fmt: skip
+        train, test = (
+            pooled(prepared.pixels.test(rows)).z.double().numpy()
+            for rows in (prepared.split.train, prepared.split.test.images)
+        )
     with np.load(run.path / "embeddings.npz") as held:
         found = held["embeddings"]
     expected = oracle(train, test, 8)

@@ -18,8 +18,12 @@ def shaken(model):
     generator = torch.Generator().manual_seed(0)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            for value, low, high in ((module.running_mean, -0.2, 0.2), (module.running_var, 0.6, 1.5),
-                                     (module.weight.data, 0.8, 1.2), (module.bias.data, -0.1, 0.1)):  # fmt: skip
+            for value, low, high in (
+                (module.running_mean, -0.2, 0.2),
+                (module.running_var, 0.6, 1.5),
+                (module.weight.data, 0.8, 1.2),
+                (module.bias.data, -0.1, 0.1),
+            ):
                 value.copy_(torch.rand(value.shape, generator=generator) * (high - low) + low)
     return model
 

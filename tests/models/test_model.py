@@ -15,7 +15,7 @@ def images(count: int = 4) -> torch.Tensor:
 def test_pooling(pool):
     model = build_model(backbone="convnet", head="none", pool=pool).eval()
     with torch.no_grad():
-        x = model.backbone(model.front(images()))                                       # (B, C, h, w)
+        x = model.backbone(model.front(images()))  # (B, C, h, w)
         expected = torch.zeros(4, 256)
         for b in range(4):
             for c in range(256):
@@ -31,7 +31,7 @@ def test_head_and_norm():
     model = build_model(backbone="convnet", dim=64)
     assert model.dim == 64
     assert model.head.bias.abs().max() == 0
-    assert abs(model.head.weight.std().item() - (2 / 64) ** 0.5) < 0.005       # fan out
+    assert abs(model.head.weight.std().item() - (2 / 64) ** 0.5) < 0.005  # fan out
     z = build_model(backbone="convnet", dim=64, norm="layer")(images()).z
     torch.testing.assert_close(z.mean(1), torch.zeros(4), atol=1e-5, rtol=0)
     torch.testing.assert_close(z.var(1, unbiased=False), torch.ones(4), atol=1e-3, rtol=0)
@@ -44,7 +44,7 @@ def test_the_start_of_a_linear_head(features, dim):
     ours, torchs = (LinearHead(features, dim, init=init) for init in ("kaiming", "torch"))
     assert ours.weight.std().item() == pytest.approx((2 / dim) ** 0.5, rel=0.01)
     assert ours.bias.abs().max() == 0
-    bound = features**-0.5                                          # uniform, weight and bias
+    bound = features**-0.5  # uniform, weight and bias
     for values in (torchs.weight, torchs.bias):
         assert 0.9 * bound < values.abs().max().item() <= bound
     assert torchs.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.01)
@@ -60,7 +60,7 @@ def test_the_start_is_a_setting_of_the_model():
         return build_model(backbone="convnet", dim=16, **settings).head
 
     assert torch.equal(head().weight, head(init="kaiming").weight)
-    assert head(init="torch").weight.abs().max() <= 1 / 16          # 1/√256
+    assert head(init="torch").weight.abs().max() <= 1 / 16  # 1/√256
     assert head().weight.abs().max() > 0.5
 
 
@@ -68,7 +68,7 @@ def test_a_layer_norm_before_the_head():
     torch.manual_seed(0)
     model = build_model(backbone="convnet", dim=8, pre_norm="layer").eval()
     with torch.no_grad():
-        f = model.pooled(model.backbone(model.front(images())))                         # (B, F)
+        f = model.pooled(model.backbone(model.front(images())))  # (B, F)
         expected = torch.zeros(4, 8)
         for b in range(4):
             values = f[b].double()
@@ -78,14 +78,14 @@ def test_a_layer_norm_before_the_head():
             expected[b] = model.head.weight @ normalised + model.head.bias
         torch.testing.assert_close(model(images()).z, expected)
     plain = build_model(backbone="convnet", dim=8)
-    assert model.state_dict().keys() == plain.state_dict().keys()   # it has no parameters
+    assert model.state_dict().keys() == plain.state_dict().keys()  # it has no parameters
 
 
 def test_frozen_scale_and_shift():
     model = build_model(backbone="convnet", dim=8, freeze_bn=True, bn_affine=False)
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
     fixed = {p for m in norms for p in m.parameters()}
-    assert len(fixed) == 8                                          # four blocks
+    assert len(fixed) == 8  # four blocks
     grouped = {p for group in model.trainable_groups() for p in group["params"]}
     assert grouped == set(model.parameters()) - fixed
     model(images()).z.square().sum().backward()
@@ -107,10 +107,10 @@ def test_frozen_scale_and_shift_stay_to_the_bit(tiny, tmp_path, warmup):
         run = nearkin.train(words | {"model.bn_affine": affine}, runs=tmp_path, test=False)
         after = {k: v for k, v in run.load("model.pt")["model"].items() if k.startswith("backbone.")}
         same = {k for k, v in start.backbone.state_dict().items() if torch.equal(v, after[f"backbone.{k}"])}
-        norms = {k for k in same if ".1." in k}                     # a block is conv, BatchNorm, ReLU
+        norms = {k for k in same if ".1." in k}  # a block is conv, BatchNorm, ReLU
         expected = {"running_mean", "running_var", "num_batches_tracked"} | (set() if affine else {"weight", "bias"})
         assert {k.rsplit(".", 1)[1] for k in norms} == expected
-        assert not any(".0." in k for k in same)                    # every convolution moved
+        assert not any(".0." in k for k in same)  # every convolution moved
 
 
 def test_frozen_batch_norm_keeps_statistics_and_trains_its_affine():

@@ -45,7 +45,7 @@ VECTORS = PLAIN.replace("return self.body(self.stem(x))", "return self.body(self
 def outside(tmp_path, monkeypatch):
     """Write a module of one's own, as a user has it beside the script; its name."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)           # an edit within the same second is seen
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # an edit within the same second is seen
 
     def write(code):
         (tmp_path / "own_nets.py").write_text(OPENING + textwrap.dedent(code))
@@ -161,7 +161,7 @@ def test_weights_have_the_names_of_the_network_itself(outside, tmp_path):
     model = build_model(backbone=path, weights=str(tmp_path / "net.pth"), dim=3)
     assert torch.equal(model.backbone.network.body.weight, net.body.weight)
     refused(lambda: build_model(backbone=path, weights="imagenet"), "own_nets.Net")
-    torch.save({"model": model.state_dict(), "objective": {}}, tmp_path / "model.pt")           # as a run stores it
+    torch.save({"model": model.state_dict(), "objective": {}}, tmp_path / "model.pt")  # as a run stores it
     again = build_model(backbone=path, weights=str(tmp_path / "model.pt"), dim=3)
     assert torch.equal(again.backbone.network.body.weight, net.body.weight)
 
@@ -203,7 +203,7 @@ def test_features_of_a_plain_network(outside, tmp_path, cut):
     source(PLAIN)
     assert len(list(tmp_path.rglob("*.npy"))) == 1
     edited, model = source(PLAIN.replace("return self.body(self.stem(x))", "return -self.body(self.stem(x))"))
-    assert len(list(tmp_path.rglob("*.npy"))) == 2                  # equal weights, another network
+    assert len(list(tmp_path.rglob("*.npy"))) == 2  # equal weights, another network
     torch.testing.assert_close(edited.test(rows), model.front(images()), rtol=2e-3, atol=2e-3)
 
 
@@ -299,7 +299,7 @@ def test_refused_in_one_line(outside, wrong, tiny):
     path = outside(code)
     refused(lambda: create_backbone(path), "backbone 'own_nets.Net'", *words)
     refused(lambda: build_model(backbone=path, dim=5), *words)
-    refused(lambda: prepare(make_spec(tiny | {"backbone": path})), *words)      # before any data are read
+    refused(lambda: prepare(make_spec(tiny | {"backbone": path})), *words)  # before any data are read
 
 
 def test_a_network_for_another_size(outside):

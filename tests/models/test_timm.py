@@ -21,11 +21,11 @@ class FakeNet(nn.Module):
         self.conv = nn.Conv2d(3, 6, 16, 16)
 
     def forward_features(self, x):
-        x = self.conv(x)                                            # (B, 6, h, w)
+        x = self.conv(x)  # (B, 6, h, w)
         if self.kind == "nhwc":
             return x.permute(0, 2, 3, 1)
         if self.kind == "tokens":
-            tokens = x.flatten(2).transpose(1, 2)                   # (B, hw, 6)
+            tokens = x.flatten(2).transpose(1, 2)  # (B, hw, 6)
             return torch.cat([torch.full_like(tokens[:, :1], 1e6), tokens], 1)
         return x
 

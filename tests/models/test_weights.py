@@ -30,7 +30,7 @@ def failure(path, backbone="convnet") -> str:
 @pytest.mark.parametrize("suffix", [".pth", ".pt", ".safetensors"])
 def test_a_local_checkpoint(tmp_path, state, suffix):
     path = tmp_path / f"weights{suffix}"
-    extra = {**state, "fc.weight": torch.zeros(10, 256), "fc.bias": torch.zeros(10)}    # a classifier is dropped
+    extra = {**state, "fc.weight": torch.zeros(10, 256), "fc.bias": torch.zeros(10)}  # a classifier is dropped
     (save_file if suffix == ".safetensors" else torch.save)(extra, path)
     model = build_model(backbone="convnet", weights=str(path))
     loaded = model.backbone.state_dict()
@@ -141,15 +141,24 @@ def test_well_known_files_in_the_folder(folder, backbone, file):
 def test_the_first_of_several_files(folder):
     for file in ("resnet50_a1_0-14fe96d1.pth", "resnet50-11ad3fa6.pth", "resnet50-0676ba61.pth"):
         (folder / file).touch()
-        assert imagenet("resnet50") == folder / file                # in this order, the last made comes first
-    assert [each.file for each in KNOWN["resnet50"]][1:] == ["resnet50-0676ba61.pth", "resnet50-11ad3fa6.pth",
-                                                             "resnet50_a1_0-14fe96d1.pth"]  # fmt: skip
+        assert imagenet("resnet50") == folder / file  # in this order, the last made comes first
+    assert [each.file for each in KNOWN["resnet50"]][1:] == [
+        "resnet50-0676ba61.pth",
+        "resnet50-11ad3fa6.pth",
+        "resnet50_a1_0-14fe96d1.pth",
+    ]
 
 
 def test_files_that_are_not_there(folder, monkeypatch):
     message = failure("imagenet", "resnet50")
-    for word in (str(folder), "resnet50-19c8e357.pth", "resnet50-11ad3fa6.pth", "nearkin weights", "weights=PATH",
-                 "https://download.pytorch.org/models/resnet50-19c8e357.pth"):  # fmt: skip
+    for word in (
+        str(folder),
+        "resnet50-19c8e357.pth",
+        "resnet50-11ad3fa6.pth",
+        "nearkin weights",
+        "weights=PATH",
+        "https://download.pytorch.org/models/resnet50-19c8e357.pth",
+    ):
         assert word in message
     monkeypatch.delenv("NEARKIN_WEIGHTS")
     assert "NEARKIN_WEIGHTS is not set" in failure("imagenet", "googlenet")
@@ -163,8 +172,10 @@ def test_a_wrong_file_is_named_before_data_are_read(folder, tmp_path):
     del state["conv2.bn.bias"]
     torch.save({**state, "stranger": torch.zeros(1)}, folder / "googlenet-1378be20.pth")
     with pytest.raises(NearkinError) as error:
-        nearkin.train({"dataset": "folder", "root": str(tmp_path / "absent"), "backbone": "googlenet",
-                       "weights": "imagenet"}, runs=tmp_path / "runs")  # fmt: skip
+        nearkin.train(
+            {"dataset": "folder", "root": str(tmp_path / "absent"), "backbone": "googlenet", "weights": "imagenet"},
+            runs=tmp_path / "runs",
+        )
     message = str(error.value)
     assert f"{folder / 'googlenet-1378be20.pth'} is not a checkpoint of googlenet" in message
     assert "1 missing (conv2.bn.bias)" in message
@@ -176,8 +187,10 @@ def test_a_file_of_the_folder_counts_by_its_content(folder, tmp_path, state, tin
     monkeypatch.setitem(KNOWN, "convnet", (Checkpoint("convnet-00000000.pth", "https://example.org/", "a file"),))
     torch.save(state, folder / "convnet-00000000.pth")
     shutil.copy(folder / "convnet-00000000.pth", tmp_path / "same.pth")
-    hashes = {weights: prepare(make_spec(tiny | {"weights": str(weights)})).hash
-              for weights in ("imagenet", tmp_path / "same.pth")}  # fmt: skip
+    hashes = {
+        weights: prepare(make_spec(tiny | {"weights": str(weights)})).hash
+        for weights in ("imagenet", tmp_path / "same.pth")
+    }
     assert len(set(hashes.values())) == 1
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.setenv("NEARKIN_WEIGHTS", str(tmp_path / "elsewhere"))

@@ -51,7 +51,7 @@ from nearkin.studies.summary import rows_of, write_summary
 
 COMMIT = "b077f9d"
 HERE = Path(__file__).parent
-DATA, SPLIT = "d" * 12, "5" * 12                # made up: what is pinned is what a spec adds to them
+DATA, SPLIT = "d" * 12, "5" * 12  # made up: what is pinned is what a spec adds to them
 
 
 # -- hashes ------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def of_studies(checkout):
                 where = f"{file.relative_to(checkout)} {form}: {', '.join(cell.labels)}"
                 entry = entries.setdefault(json.dumps(tree), {"where": where, "spec": tree, "hashes": []})
                 entry["hashes"].append([seed, fold, name])
-    for entry in entries.values():              # each can be rebuilt from what is stored
+    for entry in entries.values():  # each can be rebuilt from what is stored
         for seed, fold, name in entry["hashes"]:
             tree = entry["spec"] | {"train": entry["spec"]["train"] | {"seed": seed}}
             tree |= {"protocol": tree["protocol"] | ({} if fold is None else {"fold": fold})}
@@ -104,8 +104,12 @@ def of_recipes():
     miners, regularisers and methods."""
     for recipe in recipe_names():
         rules = Recipe.named(recipe).rules
-        named = {loss for rule in rules if (own := rule.case.get("loss.name"))
-                 for loss in (own if isinstance(own, list) else [own])}  # fmt: skip
+        named = {
+            loss
+            for rule in rules
+            if (own := rule.case.get("loss.name"))
+            for loss in (own if isinstance(own, list) else [own])
+        }
         for loss in LOSSES.names():
             yield f"recipe {recipe} loss {loss}", {"recipe": recipe, "dataset": "cub", "loss": loss}
         for data, loss in itertools.product(("cars196", "sop", "imagenet"), sorted(named)):
@@ -122,12 +126,22 @@ def of_recipes():
 
 # values of settings whose type does not tell what is possible
 NAMED = {
-    "model.backbone": BACKBONES.names(), "model.weights": ["imagenet"], "model.head": HEADS.names(),
-    "model.parts": [2], "model.cut": ["block2", "all"], "train.select": ["recall@1", "nmi", "hubness@10"],
-    "train.device": ["cpu"], "train.batch": [64], "data.size": [64], "data.resize": [72], "data.keep": [96],
-    "data.crop": [48], "data.crop_scale": [[0.25, 0.75], "0.16-1"], "data.crop_ratio": [[0.5, 2]],
+    "model.backbone": BACKBONES.names(),
+    "model.weights": ["imagenet"],
+    "model.head": HEADS.names(),
+    "model.parts": [2],
+    "model.cut": ["block2", "all"],
+    "train.select": ["recall@1", "nmi", "hubness@10"],
+    "train.device": ["cpu"],
+    "train.batch": [64],
+    "data.size": [64],
+    "data.resize": [72],
+    "data.keep": [96],
+    "data.crop": [48],
+    "data.crop_scale": [[0.25, 0.75], "0.16-1"],
+    "data.crop_ratio": [[0.5, 2]],
     "miner.upper": [1.4],
-}  # fmt: skip
+}
 
 
 def values_of(key, annotation, default):
@@ -144,7 +158,7 @@ def values_of(key, annotation, default):
         found = [3 if default is None else default - 1 if default > 1 else default + 1]
     elif float in kinds:
         found = [0.375 if default is None else default / 2 or 0.125]
-        found += [round(default) + 1] if default is not None and default >= 1 else []       # a float as a whole number
+        found += [round(default) + 1] if default is not None and default >= 1 else []  # a float as a whole number
     else:
         found = ["somewhere"]
     return found + ([None] if NoneType in kinds and default is not None else [])
@@ -227,33 +241,44 @@ ODD = [
     {"loss": "net_outside.Mine", "loss.margin": 3},
     {"loss": "net_outside.Mine", "memory.size": 8},
     {"loss": "nearkin.losses.MultiSimilarity", "loss.alpha": 3},
-    {"loss": "multi_similarity", "loss.alpha": 2, "loss.beta": 40, "train.weight_decay": 0},    # floats as whole
-    {"loss": "multi_similarity", "loss.alpha": "18", "lr": "1e-4"},                             # numbers as words
+    {"loss": "multi_similarity", "loss.alpha": 2, "loss.beta": 40, "train.weight_decay": 0},  # floats as whole
+    {"loss": "multi_similarity", "loss.alpha": "18", "lr": "1e-4"},  # numbers as words
     {"loss": {"name": "margin", "beta": 0.6, "per_class": False}, "train": {"groups": {"loss": {"lr": 1}}}},
     {"train.groups.head.lr": None, "train.groups.loss.weight_decay": 0},
     {"miner": "none", "sampler": "none", "regulariser": "none", "method": "none"},
     {"method": "drml", "model.parts": 2, "loss": "cosface"},
     {"method": "drml", "model.head": "linear", "method.w_rep": 1},
-    {"model.head": "drml", "model.init": "torch"},                  # init is idle here
+    {"model.head": "drml", "model.init": "torch"},  # init is idle here
     {"model.init": "torch", "model.pre_norm": "layer", "model.norm": "layer"},
     {"loss": "hist", "model.norm": "none"},
     {"loss": "proxy_anchor", "sampler": "balanced"},
-    {"train.warmup_counts": False},                                 # idle without a warm-up
+    {"train.warmup_counts": False},  # idle without a warm-up
     {"train.warmup_counts": False, "train.warmup": 2},
-    {"data.size": 64}, {"data.size": 64, "data.crop": 32}, {"data.resize": 48, "data.keep": 48},
-    {"data.cache": "none", "data.root": "a", "data.exclude": "b"}, {"data.cache": "decoded"}, {"data.cache": "packed"},
-    {"train.amp": "bf16"}, {"train.amp": True}, {"train.amp": "fp16"}, {"train.amp": "false"},
-    {"train.patience": 3, "train.eval_every": 3}, {"train.clip": 10, "train.clip_by": "norm"},
+    {"data.size": 64},
+    {"data.size": 64, "data.crop": 32},
+    {"data.resize": 48, "data.keep": 48},
+    {"data.cache": "none", "data.root": "a", "data.exclude": "b"},
+    {"data.cache": "decoded"},
+    {"data.cache": "packed"},
+    {"train.amp": "bf16"},
+    {"train.amp": True},
+    {"train.amp": "fp16"},
+    {"train.amp": "false"},
+    {"train.patience": 3, "train.eval_every": 3},
+    {"train.clip": 10, "train.clip_by": "norm"},
     {"train.clip_by": "norm"},
-    {"train.schedule": "cosine", "train.step": 3}, {"train.optimiser": "sgd", "train.momentum": 0},
-    {"train.chunk": 8, "model.freeze_bn": True, "train.batch": 2}, {"train.batches_per_epoch": 1, "epochs": 1},
-    {"memory.warmup": 5}, {"memory.size": 1, "memory.warmup": 0, "loss": "nt_xent"},
+    {"train.schedule": "cosine", "train.step": 3},
+    {"train.optimiser": "sgd", "train.momentum": 0},
+    {"train.chunk": 8, "model.freeze_bn": True, "train.batch": 2},
+    {"train.batches_per_epoch": 1, "epochs": 1},
+    {"memory.warmup": 5},
+    {"memory.size": 1, "memory.warmup": 0, "loss": "nt_xent"},
     {"protocol": "file", "protocol.path": "anywhere.csv", "protocol.seed": 2},
     {"protocol": "mlrc", "protocol.fold": 1, "protocol.folds": 2, "seed": 2**31},
     {"dataset": "inshop", "protocol": "query_gallery", "protocol.queries": 1},
     {"train.device": "cpu", "train.loaders": 2, "train.curve": True},
     {"recipe": "psomas2020", "dataset": "glyphs", "backbone": "convnet", "weights": None, "dim": 64},
-]  # fmt: skip
+]
 
 
 def of_odd():
@@ -272,7 +297,7 @@ def of_odd():
                     words |= more
         for more in rng.sample(plain, rng.randint(2, 9)):
             words |= more
-        if possible(words):                     # else draw again
+        if possible(words):  # else draw again
             yield f"odd {count}", words
             count += 1
 
@@ -281,10 +306,12 @@ def make_hashes(checkout):
     for name, text in FILES.items():
         Path(name).write_text(text)
     groups = {
-        "studies": of_studies(checkout), "recipes": of_words(of_recipes()), "settings": of_words(of_settings()),
+        "studies": of_studies(checkout),
+        "recipes": of_words(of_recipes()),
+        "settings": of_words(of_settings()),
         "odd": of_words(of_odd()),
-    }  # fmt: skip
-    for entry in groups["odd"]:                 # in both forms: as words, and as a run is stored
+    }
+    for entry in groups["odd"]:  # in both forms: as words, and as a run is stored
         entry["stored"] = json.loads(json.dumps(resolve(make_spec(entry["spec"])).whole()))
     told = {"commit": COMMIT, "data": DATA, "split": SPLIT, "files": FILES, **groups}
     assert all(possible(words) for words in ODD if "net_weights.pt" not in words.values())
@@ -295,11 +322,18 @@ def make_hashes(checkout):
 
 # -- a store of tiny runs ----------------------------------------------------------------------------------
 
-WIDTHS = (4, 8, 8, 16)                          # convnet with few channels: a checkpoint takes kilobytes, not megabytes
+WIDTHS = (4, 8, 8, 16)  # convnet with few channels: a checkpoint takes kilobytes, not megabytes
 TINY = {
-    "dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "data.size": 16, "backbone": "convnet", "dim": 8,
-    "train.batch": 16, "train.batches_per_epoch": 4, "epochs": 3,
-}  # fmt: skip
+    "dataset": "glyphs",
+    "data.classes": 24,
+    "data.per_class": 10,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 16,
+    "train.batches_per_epoch": 4,
+    "epochs": 3,
+}
 HIST = {"loss": "hist", "loss.hidden": 8, "sampler": "balanced", "train.warmup": 1, "train.warmup_counts": False}
 DRML = {"method": "drml", "loss": "margin", "miner": "distance_weighted", "train.groups.decoder.lr": 0.01}
 # stopped in the first of two passes: the second is planned from the bank in the checkpoint
@@ -314,15 +348,19 @@ RUNS = {
     "hist": (HIST, {}),
     "drml": (DRML, {}),
     "paused": ({"loss": "multi_similarity", "miner": "multi_similarity", "train.schedule": "cosine"}, {"epoch": 1}),
-    "interrupted": ({"loss": "arcface", "train.optimiser": "sgd", "lr": 0.1, "train.clip": 1,
-                     "protocol": "standard"}, {"step": 6}),
-    "trial paused": ({"loss": "contrastive", "regulariser": "rho", "miner": "random", "loss.form": "distance",
-                      "purpose": "trial"}, {"epoch": 1}),
+    "interrupted": (
+        {"loss": "arcface", "train.optimiser": "sgd", "lr": 0.1, "train.clip": 1, "protocol": "standard"},
+        {"step": 6},
+    ),
+    "trial paused": (
+        {"loss": "contrastive", "regulariser": "rho", "miner": "random", "loss.form": "distance", "purpose": "trial"},
+        {"epoch": 1},
+    ),
     "bank interrupted": (BANK, {"step": 5}),
     "memory interrupted": (MEMORY | {"seed": 1}, {"step": 10}),
     "hist interrupted": (HIST | {"seed": 1, "protocol": "standard"}, {"step": 11}),
     "drml interrupted": (DRML | {"seed": 1, "train.curve": True}, {"step": 5}),
-}  # fmt: skip
+}
 
 
 def machine():
@@ -330,8 +368,11 @@ def machine():
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     told = dict(reversed([[side.strip() for side in line.split(":", 1)] for line in lines if ":" in line]))
     cpu = " ".join(told.get(key, "") for key in ("model name", "cpu family", "model", "stepping"))
-    return {"cpu": cpu if told else platform.processor(), "torch": torch.__version__,
-            "instructions": torch.backends.cpu.get_cpu_capability()}  # fmt: skip
+    return {
+        "cpu": cpu if told else platform.processor(),
+        "torch": torch.__version__,
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+    }
 
 
 def bits(run):
@@ -356,20 +397,28 @@ def make_store(folder):
         run = stopped(words, folder / "runs", whole.hash, **stop)
         assert run.hash == whole.hash
         assert run.done is not bool(stop)
-        if stop:                                # what is chosen comes after the stop, or resuming would prove nothing
+        if stop:  # what is chosen comes after the stop, or resuming would prove nothing
             assert max(line.get("epoch_end", 0) for line in run.log_lines()) < whole.read_json("final.json")["epoch"]
-        told[name] = {"words": words, "stopped": stop, "hash": run.hash, "final": whole.read_json("final.json"),
-                      "result": whole.result if whole.tested else None, **bits(whole)}  # fmt: skip
-        if not stop:                            # the stored run itself, with its own clock
+        told[name] = {
+            "words": words,
+            "stopped": stop,
+            "hash": run.hash,
+            "final": whole.read_json("final.json"),
+            "result": whole.result if whole.tested else None,
+            **bits(whole),
+        }
+        if not stop:  # the stored run itself, with its own clock
             assert bits(run) == bits(whole)
             told[name] |= {"final": run.read_json("final.json"), "result": run.result if run.tested else None}
-    (HERE / "store.json").write_text(json.dumps(
-        {"commit": COMMIT, "machine": machine(), "widths": WIDTHS, "runs": told}, indent=1) + "\n")
+    (HERE / "store.json").write_text(
+        json.dumps({"commit": COMMIT, "machine": machine(), "widths": WIDTHS, "runs": told}, indent=1) + "\n"
+    )
     pack(folder / "runs", HERE / "store.tar.xz")
 
 
 def stopped(words, runs, name, epoch=None, step=None):
     """The run as it is after an epoch, or after Ctrl-C in a step, of which the loop writes a checkpoint first."""
+
     def watch(entry):
         if step is not None and entry.get("step") == step:
             raise KeyboardInterrupt
@@ -382,6 +431,7 @@ def stopped(words, runs, name, epoch=None, step=None):
 
 def pack(folder, file):
     """Without locks, owners and times."""
+
     def plain(member):
         member.uid = member.gid = member.mtime = 0
         member.uname = member.gname = ""
@@ -408,7 +458,7 @@ seeds: [0, 1, 2, 3, 4]
 folds: [0, 1]
 metrics: [recall@1, map_at_r]
 """
-COMPARED = [("map_at_r", "loss"), ("map_at_r", None), ("recall@1", "loss"), ("recall@1", None)]     # metric, rows
+COMPARED = [("map_at_r", "loss"), ("map_at_r", None), ("recall@1", "loss"), ("recall@1", None)]  # metric, rows
 
 
 def make_balanced(folder):
@@ -430,8 +480,10 @@ def make_balanced(folder):
         level = 0.2 if cell.baseline else 0.4
         level += sum(effect(label, size=0.01) for label in cell.labels)
         level += effect("seed", cell.seed, size=0.02) + effect("fold", cell.fold, size=0.03)
-        drawn = {metric: float(level * share + rng.normal(0, 0.005))
-                 for metric, share in (("recall@1", 1.5), ("map_at_r", 1), ("validation", 1.1))}  # fmt: skip
+        drawn = {
+            metric: float(level * share + rng.normal(0, 0.005))
+            for metric, share in (("recall@1", 1.5), ("map_at_r", 1), ("validation", 1.1))
+        }
         write_result(run.path, spec, drawn)
         jobs.append(Job(cell, run, study.asked))
     write_study(study, jobs, store)
@@ -440,7 +492,7 @@ def make_balanced(folder):
     pack(folder / "runs", out / "store.tar.xz")
     (out / "expected.json").write_text(json.dumps(measured(folder / "runs"), indent=1) + "\n")
     write_summary(study, rows_of(study, jobs), jobs, out / "summary.csv")
-    for metric in ("map_at_r", "recall@1"):     # what the commands said, for people: words and format may change
+    for metric in ("map_at_r", "recall@1"):  # what the commands said, for people: words and format may change
         command = ["compare", "balanced", "--runs", str(folder / "runs"), "--by", "loss", "--metric", metric]
         stem = out / f"compare-{metric.replace('@', '_at_')}"
         told = CliRunner().invoke(app, [*command, "--json", "--csv", f"{stem}.csv"])
@@ -454,12 +506,17 @@ def write_result(path, spec, drawn):
     head = {"schema": SCHEMA, "spec": spec.whole(), "data_hash": DATA, "split_hash": SPLIT}
     (path / "spec.yaml").write_text(yaml.safe_dump(head, sort_keys=False))
     final = {
-        "epoch": spec.train.epochs, "epochs_trained": spec.train.epochs, "steps": 100 * spec.train.epochs,
-        "rule": spec.protocol.cls.rule, "select": "map_at_r" if spec.train.epochs else None,
+        "epoch": spec.train.epochs,
+        "epochs_trained": spec.train.epochs,
+        "steps": 100 * spec.train.epochs,
+        "rule": spec.protocol.cls.rule,
+        "select": "map_at_r" if spec.train.epochs else None,
         "validation": {"recall@1": drawn["validation"], "map_at_r": drawn["validation"]},
-        "train": {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5}, "seconds": 10.0,
-        "split": "made up", "skipped_images": 0,
-    }  # fmt: skip
+        "train": {"rho": 0.5, "pi_intra": 0.3, "pi_inter": 0.6, "pi_ratio": 0.5},
+        "seconds": 10.0,
+        "split": "made up",
+        "skipped_images": 0,
+    }
     (path / "final.json").write_text(json.dumps(final))
     test = {metric: drawn[metric] for metric in ("recall@1", "map_at_r")}
     (path / "result.json").write_text(json.dumps(final | {"hash": path.name, "test": test, "data_hash": DATA}))
@@ -470,10 +527,20 @@ def measured(store):
     found = {}
     for metric, by in COMPARED:
         (comparison,) = compare(gather(["balanced"], store), by=by and [by], metric=metric)
-        rows = {m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
-                for m in comparison.methods}  # fmt: skip
-        pairs = [{"first": p.first, "second": p.second, "mean": p.difference.mean, "std": p.difference.std,
-                  "seeds": p.difference.n} for p in all_pairs(comparison)]  # fmt: skip
+        rows = {
+            m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
+            for m in comparison.methods
+        }
+        pairs = [
+            {
+                "first": p.first,
+                "second": p.second,
+                "mean": p.difference.mean,
+                "std": p.difference.std,
+                "seeds": p.difference.n,
+            }
+            for p in all_pairs(comparison)
+        ]
         found[f"{metric} by {by or 'all axes'}"] = {"rows": rows, "pairs": pairs}
     return found
 
@@ -484,7 +551,7 @@ def main():
     assert commit.startswith(COMMIT), f"{checkout} is at {commit.strip()}"
     assert Path(nearkin.__file__).is_relative_to(checkout), f"PYTHONPATH={checkout}/src is needed"
     torch.set_num_threads(1)
-    platform.platform = lambda: "Linux"         # which kernel it was is nobody's business
+    platform.platform = lambda: "Linux"  # which kernel it was is nobody's business
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         os.environ["NEARKIN_CACHE"] = f"{scratch}/cache"

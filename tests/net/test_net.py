@@ -114,10 +114,30 @@ def test_cells_of_ready_studies_keep_their_hashes():
 
 def test_a_name_changed_only_where_a_setting_counted_that_nothing_reads():
     """No setting is gone that is read elsewhere, and no two runs of different meaning share a name."""
-    idle = {"data.crop_ratio", "data.crop_scale", "data.flip", "data.crop", "data.augment", "data.on_error",
-            "model.dim", "model.freeze_bn", "model.parts", "model.views", "memory.warmup", "sampler.name",
-            "train.batch", "train.clip_by", "train.eval_every", "train.gamma", "train.groups.head.lr", "train.lr",
-            "train.momentum", "train.select", "train.step", "train.warmup"}  # fmt: skip
+    idle = {
+        "data.crop_ratio",
+        "data.crop_scale",
+        "data.flip",
+        "data.crop",
+        "data.augment",
+        "data.on_error",
+        "model.dim",
+        "model.freeze_bn",
+        "model.parts",
+        "model.views",
+        "memory.warmup",
+        "sampler.name",
+        "train.batch",
+        "train.clip_by",
+        "train.eval_every",
+        "train.gamma",
+        "train.groups.head.lr",
+        "train.lr",
+        "train.momentum",
+        "train.select",
+        "train.step",
+        "train.warmup",
+    }
     assert {key for why in WHY for key in why.split(", ")} == idle
     assert len(RENAMED) == sum(map(len, WHY.values())) == 3354
 
@@ -158,8 +178,11 @@ def machine():
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     told = dict(reversed([[side.strip() for side in line.split(":", 1)] for line in lines if ":" in line]))
     cpu = " ".join(told.get(key, "") for key in ("model name", "cpu family", "model", "stepping"))
-    return {"cpu": cpu if told else platform.processor(), "torch": torch.__version__,
-            "instructions": torch.backends.cpu.get_cpu_capability()}  # fmt: skip
+    return {
+        "cpu": cpu if told else platform.processor(),
+        "torch": torch.__version__,
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+    }
 
 
 SAME_MACHINE = machine() == STORE["machine"]
@@ -198,7 +221,7 @@ def check(run, told):
         assert len(bits(run)["losses"]) == len(told["losses"])
         for now, then in pairs:
             assert now["split"] == then["split"]
-            assert now["validation"] == pytest.approx(then["validation"], abs=0.15)     # of 20 images
+            assert now["validation"] == pytest.approx(then["validation"], abs=0.15)  # of 20 images
         if told["result"] is not None:
             assert run.result["test"] == pytest.approx(told["result"]["test"], abs=0.05)
 
@@ -249,11 +272,21 @@ def measured(store):
     found, gathered = {}, gather(["balanced"], store)
     for metric, by in (("map_at_r", "loss"), ("map_at_r", None), ("recall@1", "loss"), ("recall@1", None)):
         (comparison,) = compare(gathered, by=by and [by], metric=metric)
-        rows = {m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
-                for m in comparison.methods}  # fmt: skip
-        every = judge(list(itertools.combinations([m.row for m in comparison.methods], 2)))     # untrained ones too
-        pairs = [{"first": p.first.name, "second": p.second.name, "mean": p.difference.mean, "std": p.difference.std,
-                  "seeds": p.difference.n} for p in every]  # fmt: skip
+        rows = {
+            m.name: {"values": {str(seed): value for seed, value in m.values.items()}, "mean": m.interval.mean}
+            for m in comparison.methods
+        }
+        every = judge(list(itertools.combinations([m.row for m in comparison.methods], 2)))  # untrained ones too
+        pairs = [
+            {
+                "first": p.first.name,
+                "second": p.second.name,
+                "mean": p.difference.mean,
+                "std": p.difference.std,
+                "seeds": p.difference.n,
+            }
+            for p in every
+        ]
         found[f"{metric} by {by or 'all axes'}"] = {"rows": rows, "pairs": pairs}
     return found
 

@@ -34,7 +34,7 @@ def ranking(query, gallery, own, metric):
     return result
 
 
-PER_QUERY = {}                                              # metric -> (its loop, does it take k?)
+PER_QUERY = {}  # metric -> (its loop, does it take k?)
 
 
 def per_query(name, *, takes_k=False):

@@ -11,10 +11,11 @@ from nearkin.protocols import MLRC, KFold
 def make_table(trainval, test=10, per_class=2):
     labels = np.repeat(np.arange(trainval + test), per_class)
     return Table(
-        labels=labels, classes=tuple(f"c{c:05d}" for c in range(trainval + test)),
+        labels=labels,
+        classes=tuple(f"c{c:05d}" for c in range(trainval + test)),
         images=np.zeros((len(labels), 1, 1, 3), np.uint8),
         columns={"split": np.where(labels < trainval, "train", "test")},
-    )  # fmt: skip
+    )
 
 
 def classes_of(table, rows):
@@ -24,9 +25,9 @@ def classes_of(table, rows):
 @pytest.mark.parametrize(
     ("classes", "train", "val", "starts"),
     [
-        (100, 75, 25, [0, 25, 50, 75]),                             # CUB
-        (98, 74, 24, [0, 24, 49, 73]),                              # Cars196
-        (11318, 8489, 2829, [0, 2829, 5659, 8488]),                 # SOP
+        (100, 75, 25, [0, 25, 50, 75]),  # CUB
+        (98, 74, 24, [0, 24, 49, 73]),  # Cars196
+        (11318, 8489, 2829, [0, 2829, 5659, 8488]),  # SOP
     ],
 )
 def test_the_reality_checks_folds(classes, train, val, starts):
@@ -49,7 +50,7 @@ def test_random_folds_are_disjoint_and_together_all():
     for split, part in zip(splits, held_out, strict=True):
         assert classes_of(table, split.train) == [c for c in range(43) if c not in part]
         assert classes_of(table, split.test.query) == list(range(43, 53))
-    assert held_out != [sorted(part) for part in np.array_split(np.arange(43), 10)]     # drawn, not in order
+    assert held_out != [sorted(part) for part in np.array_split(np.arange(43), 10)]  # drawn, not in order
 
 
 def test_every_fold_has_its_own_hash_and_keeps_it():
@@ -58,7 +59,7 @@ def test_every_fold_has_its_own_hash_and_keeps_it():
     assert len(set(hashes)) == 8
     assert hashes == [form(fold=fold).split(table).hash() for form in (KFold, MLRC) for fold in range(4)]
     assert KFold(seed=1).split(table).hash() != KFold().split(table).hash()
-    assert MLRC(seed=1).split(table).hash() == MLRC().split(table).hash()       # the official test classes
+    assert MLRC(seed=1).split(table).hash() == MLRC().split(table).hash()  # the official test classes
 
 
 @pytest.mark.parametrize(

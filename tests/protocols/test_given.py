@@ -14,8 +14,11 @@ from nearkin.protocols import MLRC, File, FixedVal, QueryGallery, write_split
 
 def make_table(sizes):
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    return Table(labels=labels, classes=tuple(f"c{c}" for c in range(len(sizes))),
-                 images=np.arange(len(labels) * 3, dtype=np.uint8).reshape(-1, 1, 1, 3))  # fmt: skip
+    return Table(
+        labels=labels,
+        classes=tuple(f"c{c}" for c in range(len(sizes))),
+        images=np.arange(len(labels) * 3, dtype=np.uint8).reshape(-1, 1, 1, 3),
+    )
 
 
 @pytest.mark.parametrize("protocol", [FixedVal(), MLRC(fold=2), QueryGallery()], ids=["fixed_val", "mlrc", "gallery"])

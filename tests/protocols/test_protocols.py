@@ -54,8 +54,9 @@ def test_given_validation_classes_are_taken():
 def test_query_and_gallery_stay_apart():
     labels = np.repeat(np.arange(10), 4)
     split = np.where(labels < 5, "train", np.where(np.arange(40) % 2, "query", "gallery"))
-    table = Table(labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8),
-                  columns={"split": split})  # fmt: skip
+    table = Table(
+        labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8), columns={"split": split}
+    )
     test = Standard().split(table).test
     assert (split[test.query] == "query").all()
     assert (split[test.gallery] == "gallery").all()
@@ -73,13 +74,14 @@ def test_within_splits_the_images_of_each_class():
 def test_a_split_is_rows_alone_and_goes_through_json():
     labels = np.repeat(np.arange(10), 4)
     sides = np.where(labels < 5, "train", np.where(np.arange(40) % 2, "query", "gallery"))
-    queried = Table(labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8),
-                    columns={"split": sides})  # fmt: skip
+    queried = Table(
+        labels=labels, classes=tuple("abcdefghij"), images=np.zeros((40, 2, 2, 3), np.uint8), columns={"split": sides}
+    )
     for split in (FixedVal().split(make_table()), Standard().split(queried)):
         again = Split.from_dict(json.loads(json.dumps(split.to_dict())))
         assert again.hash() == split.hash() == split.to_dict()["hash"]
         assert (again.test.roles == split.test.roles).all()
-        assert set(vars(split.test)) == {"query", "gallery"}        # no label is reachable from it
+        assert set(vars(split.test)) == {"query", "gallery"}  # no label is reachable from it
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_split_is_rows_alone_and_goes_through_json():
 )
 def test_bad_tables_are_refused(protocol, table, said):
     with pytest.raises(NearkinError, match=said):
-        protocol.split(table())     # made here: one among the parameters would live on, and test_lock.py find it
+        protocol.split(table())  # made here: one among the parameters would live on, and test_lock.py find it
 
 
 def test_a_class_on_both_sides_is_refused():
@@ -112,8 +114,12 @@ def test_a_class_on_both_sides_is_refused():
 def closed(*sides, classes=3):
     """A table in which every class has these sides, one image each."""
     labels = np.repeat(np.arange(classes), len(sides))
-    return Table(labels=labels, classes=tuple("abc"[:classes]), images=np.zeros((len(labels), 2, 2, 3), np.uint8),
-                 columns={"split": np.tile(sides, classes)})  # fmt: skip
+    return Table(
+        labels=labels,
+        classes=tuple("abc"[:classes]),
+        images=np.zeros((len(labels), 2, 2, 3), np.uint8),
+        columns={"split": np.tile(sides, classes)},
+    )
 
 
 def test_within_keeps_a_given_split():
@@ -146,7 +152,7 @@ def test_within_draws_the_validation_that_is_not_given():
     assert (split.test.query == other.test.query).all()
     labels, sides = np.array([0, 0, 0, 0, 1, 1, 1, 0, 1]), np.array(["train"] * 7 + ["test"] * 2)
     few = Table(labels, ("a", "b"), images=np.zeros((9, 2, 2, 3), np.uint8), columns={"split": sides})
-    assert few.labels[Within().split(few).val].tolist() == [0, 0]       # two images on each side, or the class trains
+    assert few.labels[Within().split(few).val].tolist() == [0, 0]  # two images on each side, or the class trains
 
 
 @pytest.mark.parametrize(
@@ -172,8 +178,11 @@ def test_within_draws_as_ever_where_no_class_is_shared():
     """Hashes of before splits were kept."""
     free, official = make_table(3, 10), make_table(6, 8, split=lambda c: "train" if c < 3 else "test")
     assert [Within(seed=s).split(t).hash() for s in (0, 1) for t in (free, official)] == [
-        "3f19f953c076", "17ca1f2892a6", "c6f8bb480891", "820b33c3d790",
-    ]  # fmt: skip
+        "3f19f953c076",
+        "17ca1f2892a6",
+        "c6f8bb480891",
+        "820b33c3d790",
+    ]
     assert "given" not in Within().split(official).describe(official)
 
 
@@ -185,7 +194,11 @@ def test_a_split_without_test_is_told():
 
 def test_validation_classes_that_train_are_refused_with_advice():
     table = closed("train", "val", classes=2)
-    table = Table(labels=np.concatenate([table.labels, [2, 2]]), classes=tuple("abc"), columns={
-        "split": np.concatenate([table.split, ["test", "test"]])}, images=np.zeros((6, 2, 2, 3), np.uint8))  # fmt: skip
+    table = Table(
+        labels=np.concatenate([table.labels, [2, 2]]),
+        classes=tuple("abc"),
+        columns={"split": np.concatenate([table.split, ["test", "test"]])},
+        images=np.zeros((6, 2, 2, 3), np.uint8),
+    )
     with pytest.raises(NearkinError, match=r"2 classes stand in train and in val.*protocol=standard"):
         FixedVal().split(table)

@@ -31,7 +31,7 @@ def test_a_claim_holds_in_its_source_or_not(name):
     if listed["measured"] is None:
         assert found.measured is None
     else:
-        assert found.measured == pytest.approx(listed["measured"], abs=5e-4)    # the list is rounded to three decimals
+        assert found.measured == pytest.approx(listed["measured"], abs=5e-4)  # the list is rounded to three decimals
 
 
 def with_check(left, op, right, **more):
@@ -50,7 +50,7 @@ def test_what_cannot_be_read_leaves_a_claim_open_unless_the_rest_settles_it():
 def test_decimals_do_not_decide():
     both = [{"table": name, "method": "MultiSimilarity", "column": "R@1"} for name in ("thesis_t16", "thesis_t7c")]
     difference = {"fn": "minus", "of": both}
-    assert 65.61 - 65.24 > 0.37                                     # in binary
+    assert 65.61 - 65.24 > 0.37  # in binary
     assert check_source(with_check(difference, ">", 0.37)) == Checked(False, 0.37, 1, 0, 0)
 
 

@@ -21,11 +21,24 @@ STUDIES = 400
 BOUND = 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
 MINERS = ("distance_weighted", "random", "semihard", "softhard")
 ROTH = [  # the rows of Roth et al. 2020, tables 4 to 6, that claims name
-    *((loss, {}) for loss in ("angular", "arcface", "contrastive", "generalized_lifted", "histogram", "npair",
-                              "multi_similarity", "quadruplet", "snr_triplet", "norm_softmax")),
+    *(
+        (loss, {})
+        for loss in (
+            "angular",
+            "arcface",
+            "contrastive",
+            "generalized_lifted",
+            "histogram",
+            "npair",
+            "multi_similarity",
+            "quadruplet",
+            "snr_triplet",
+            "norm_softmax",
+        )
+    ),
     *(("margin", {"loss.beta": beta}) for beta in (0.6, 1.2)),
     *(("triplet", {"miner.name": miner}) for miner in MINERS),
-]  # fmt: skip
+]
 REGULARISED = [("contrastive", {}), *ROTH[10:13], ("snr_triplet", {})]
 
 
@@ -41,10 +54,14 @@ def null_rows(rng, cells, *, seeds=5, folds=1, missing=0.0, metrics=("recall@1",
         values = values + rng.normal(0, 0.002, (len(metrics), seeds, folds))
         there = rng.random((seeds, folds)) >= missing
         members = {
-            metric: {Key(s, Place((), f if folds > 1 else None)): float(values[m, s, f])
-                     for s in range(seeds) for f in range(folds) if there[s, f]}
+            metric: {
+                Key(s, Place((), f if folds > 1 else None)): float(values[m, s, f])
+                for s in range(seeds)
+                for f in range(folds)
+                if there[s, f]
+            }
             for m, metric in enumerate(metrics)
-        }  # fmt: skip
+        }
         name = " ".join([loss, *map(str, settings.values())])
         made = {metric: Row(name, held) for metric, held in members.items()}
         rows.append(OwnRow(name, spec_of(loss) | settings, made))
@@ -59,19 +76,29 @@ def psomas():
 def roth():
     """The tables of Roth et al. 2020 on SOP, with the regularised rows."""
     rows = [(loss, {"miner.name": "distance_weighted", "data.name": "sop", **more}) for loss, more in ROTH]
-    regularised = [(loss, {"miner.name": "distance_weighted", "data.name": "sop", "regulariser.name": "rho", **more})
-                   for loss, more in REGULARISED]  # fmt: skip
+    regularised = [
+        (loss, {"miner.name": "distance_weighted", "data.name": "sop", "regulariser.name": "rho", **more})
+        for loss, more in REGULARISED
+    ]
     return rows + regularised
 
 
 def splits():
     """ProxyAnchor and multi-similarity under five splits, HIST with its ablations."""
     held = [{"protocol.name": "fixed_val", "protocol.share": share} for share in (0.05, 0.1, 0.2, 0.3)]
-    rows = [(loss, {"model.dim": 512, "model.backbone": "bn_inception", **one})
-            for loss in ("multi_similarity", "proxy_anchor") for one in [{}, *held]]  # fmt: skip
+    rows = [
+        (loss, {"model.dim": 512, "model.backbone": "bn_inception", **one})
+        for loss in ("multi_similarity", "proxy_anchor")
+        for one in [{}, *held]
+    ]
     full = {"loss.graph": "soft", "loss.distribution_loss": True, "loss.variance": True}
-    changes = [{}, {"loss.graph": "positives"}, {"loss.graph": "attention"}, {"loss.distribution_loss": False},
-               {"loss.graph": "none", "loss.distribution_loss": False}]  # fmt: skip
+    changes = [
+        {},
+        {"loss.graph": "positives"},
+        {"loss.graph": "attention"},
+        {"loss.distribution_loss": False},
+        {"loss.graph": "none", "loss.distribution_loss": False},
+    ]
     return rows + [("hist", {"model.dim": 512, **full, **change}) for change in changes]
 
 
@@ -113,8 +140,9 @@ def test_claims_are_calibrated(condition):
     assert share <= BOUND
 
 
-@pytest.mark.parametrize(("data", "seeds"), [(["CUB200-2011"], 3), (["CUB200-2011"], 5),
-                                             (["CUB200-2011", "Cars196"], 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "seeds"), [(["CUB200-2011"], 3), (["CUB200-2011"], 5), (["CUB200-2011", "Cars196"], 5)]
+)
 def test_correlations_are_calibrated(data, seeds):
     """Independent draws of two metrics for seven losses. Over seeds, 86 to 89 % of such studies decided the claim."""
     one = replace(claim("roth_spectral_decay_correlates"), data=tuple(data))

@@ -41,7 +41,7 @@ def test_a_table_shows_marks_flags_protocol_and_spread():
 
 def test_a_wide_table_keeps_its_names_on_the_screen():
     text = said("published", "kobs_t1")
-    assert text.count("SNR Con.  ") >= 2                            # a row in each half
+    assert text.count("SNR Con.  ") >= 2  # a row in each half
     assert "…" not in text
 
 
@@ -51,8 +51,16 @@ def test_a_table_as_json():
 
 
 def test_a_table_as_files(tmp_path):
-    said("published", "thesis_t10d", "--csv", str(tmp_path / "t.csv"), "--markdown", str(tmp_path / "t.md"),
-         "--latex", str(tmp_path / "t.tex"))  # fmt: skip
+    said(
+        "published",
+        "thesis_t10d",
+        "--csv",
+        str(tmp_path / "t.csv"),
+        "--markdown",
+        str(tmp_path / "t.md"),
+        "--latex",
+        str(tmp_path / "t.tex"),
+    )
     rows = list(csv.DictReader((tmp_path / "t.csv").open()))
     assert [row["R@1000"] for row in rows if row["method"] == "ArcFace"] == ["34.27 !"]
     assert "surely 94.27" in rows[0]["notes"]

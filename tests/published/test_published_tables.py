@@ -35,13 +35,16 @@ def test_a_cell_is_found_by_method_column_part_and_settings():
     assert table("roth_t4").rows[1].cells[0] == Cell(62.1, 0.27)
 
 
-@pytest.mark.parametrize(("ask", "words"), [
-    (lambda: table("thesis_t6e"), "did you mean thesis_t6"),
-    (lambda: table("thesis_t6a").value("ProxyAnker", "R@1"), "did you mean ProxyAnchor"),
-    (lambda: table("thesis_t6a").value("ProxyAnchor", "R@3"), "no column 'R@3'"),
-    (lambda: table("hist_t7").value("HIST", "R@1", where={"dim": 7}), "no row of HIST with {'dim': 7}"),
-    (lambda: table("roth_t3").value("DVML", "Architecture"), "'GoogLeNet' is no number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: table("thesis_t6e"), "did you mean thesis_t6"),
+        (lambda: table("thesis_t6a").value("ProxyAnker", "R@1"), "did you mean ProxyAnchor"),
+        (lambda: table("thesis_t6a").value("ProxyAnchor", "R@3"), "no column 'R@3'"),
+        (lambda: table("hist_t7").value("HIST", "R@1", where={"dim": 7}), "no row of HIST with {'dim': 7}"),
+        (lambda: table("roth_t3").value("DVML", "Architecture"), "'GoogLeNet' is no number"),
+    ],
+)
 def test_what_is_not_there_is_an_error_that_helps(ask, words):
     with pytest.raises(NearkinError, match=words):
         ask()
@@ -79,8 +82,11 @@ def test_halves_that_differ():
     found = [(t.id, *(t.rows[i].method for i in flag.cells[0])) for t, flag in flags("not symmetric")]
     assert found == [(v["table"], *v["pair"]) for v in CHECKS["kobs_not_symmetric"]]
     for t, flag in flags("not symmetric"):
-        (listed,) = [v for v in CHECKS["kobs_not_symmetric"]
-                     if (v["table"], *v["pair"]) == (t.id, *(t.rows[i].method for i in flag.cells[0]))]  # fmt: skip
+        (listed,) = [
+            v
+            for v in CHECKS["kobs_not_symmetric"]
+            if (v["table"], *v["pair"]) == (t.id, *(t.rows[i].method for i in flag.cells[0]))
+        ]
         assert [t.rows[i].cells[j]._asdict() for i, j in flag.cells] == listed["values"]
 
 

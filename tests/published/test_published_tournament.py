@@ -20,7 +20,7 @@ def test_table_11_from_tables_6_to_8():
         i = found.methods.index(row["method"])
         assert found.ranked.ranks[:, i].tolist() == row["ranks"]
         assert found.ranked.total[i] == row["total"] == printed.value(row["method"], "total")
-        np.testing.assert_allclose(found.ranked.average[i], row["average"], atol=5e-5)      # the list has four decimals
+        np.testing.assert_allclose(found.ranked.average[i], row["average"], atol=5e-5)  # the list has four decimals
         np.testing.assert_allclose(found.ranked.std[i], row["std_sample"], atol=5e-5)
 
 

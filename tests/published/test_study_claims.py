@@ -25,6 +25,7 @@ NOISE = [0.001, -0.002, 0.0015]
 @pytest.fixture(autouse=True)
 def locked(monkeypatch):
     """Whoever opens test labels is told."""
+
     def opened(*arguments, **more):
         raise AssertionError("test labels were opened")
 
@@ -71,14 +72,16 @@ def test_a_metric_that_is_not_stored_is_a_line_with_its_command(tmp_path):
     verdict = verdict_of(gathered, "psomas_margin_npair_below_4")
     assert verdict.state == OPEN
     assert verdict.reason == (
-        "the study lacks the metric recall@1: `nearkin compare folded --metric recall@1` measures it")
+        "the study lacks the metric recall@1: `nearkin compare folded --metric recall@1` measures it"
+    )
 
 
 def test_joined_folds_are_read_where_they_are_stored(tmp_path, monkeypatch):
     """Separated hist is ahead, concatenated behind."""
     metrics = ("p@1", "r_precision", "map_at_r")
-    gathered = folded(tmp_path, 0.02, metrics=metrics, losses=("hist", "triplet"), protocol="mlrc",
-                      words={"backbone": "bn_inception"})  # fmt: skip
+    gathered = folded(
+        tmp_path, 0.02, metrics=metrics, losses=("hist", "triplet"), protocol="mlrc", words={"backbone": "bn_inception"}
+    )
     name = "hist_best_reality_check"
     assert verdict_of(gathered, name).state == OPEN
     assert "--evaluation concatenated --metric p@1` measures it" in verdict_of(gathered, name).reason
@@ -86,8 +89,9 @@ def test_joined_folds_are_read_where_they_are_stored(tmp_path, monkeypatch):
         for seed in range(3):
             runs = [member.run for member in gathered.tested if member.labels["loss"] == loss and member.seed == seed]
             value = level + NOISE[(seed + len(loss)) % 3]
-            joined = SimpleNamespace(evaluate=lambda metrics, value=value: SimpleNamespace(
-                metrics=dict.fromkeys(metrics, value)))
+            joined = SimpleNamespace(
+                evaluate=lambda metrics, value=value: SimpleNamespace(metrics=dict.fromkeys(metrics, value))
+            )
             with monkeypatch.context() as unlocked:
                 unlocked.setattr("nearkin.studies.joined.concatenated", lambda runs, joined=joined: joined)
                 unlocked.setattr("nearkin.runs.store.Store.opened", lambda *arguments: None)
@@ -105,15 +109,24 @@ def test_single_runs_are_rows_by_their_settings(tmp_path):
             add_run(tmp_path, f"{miner[0]}{seed}".ljust(12, "0"), words, {"recall@1": value + NOISE[seed]}, seed=seed)
     rows = rows_of(gather([str(tmp_path)], tmp_path))
     assert {row.name for row in rows} == {
-        "triplet, miner none", "triplet, miner semihard", "triplet, miner distance_weighted", "triplet, miner random"}
+        "triplet, miner none",
+        "triplet, miner semihard",
+        "triplet, miner distance_weighted",
+        "triplet, miner random",
+    }
     assert all(len(row.metrics["recall@1"].values) == 3 for row in rows)
 
 
 def test_glyphs_test_nothing_and_the_page_says_so(tmp_path, monkeypatch):
     for loss, value in (("proxy_anchor", 0.5), ("npair", 0.6)):
         for seed in range(3):
-            add_run(tmp_path, f"{loss[:2]}{seed}".ljust(12, "0"), {"loss": loss}, {"recall@1": value + NOISE[seed]},
-                    seed=seed)  # fmt: skip
+            add_run(
+                tmp_path,
+                f"{loss[:2]}{seed}".ljust(12, "0"),
+                {"loss": loss},
+                {"recall@1": value + NOISE[seed]},
+                seed=seed,
+            )
     gathered = gather([str(tmp_path)], tmp_path)
     assert {verdict.state for _, verdict in check_claims(gathered)} == {ELSEWHERE}
     sheet = claims_sheet(gathered)
@@ -124,7 +137,7 @@ def test_glyphs_test_nothing_and_the_page_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "out", Console(width=160))
     words = CliRunner().invoke(app, ["compare", str(tmp_path), "--metric", "recall@1", "--claims"]).stdout
     assert "44 claims are not tested here" in words
-    assert "it says" not in words                                   # no table without a row
+    assert "it says" not in words  # no table without a row
 
 
 def test_decided_claims_come_first_and_the_family_is_said(tmp_path):
@@ -132,5 +145,5 @@ def test_decided_claims_come_first_and_the_family_is_said(tmp_path):
     sheet = claims_sheet(gathered)
     states = [row[2] for row in sheet.rows]
     assert states == sorted(states, key=[HOLDS, FAILS, OPEN, ELSEWHERE].index)
-    assert any("Holm's correction is over the 2 claims" in note for note in sheet.notes)     # npair_last can fail
+    assert any("Holm's correction is over the 2 claims" in note for note in sheet.notes)  # npair_last can fail
     assert len(measured_claims(sheet).rows) == sum(state != ELSEWHERE for state in states)

@@ -32,7 +32,7 @@ def chromium():
 def opened(browser, file, **options):
     """A page of a file that is ready, and what went wrong in it: messages of the console, errors, requests."""
     page = browser.new_page(**options)
-    page.set_default_timeout(120_000)                               # a loaded machine is no error of the page
+    page.set_default_timeout(120_000)  # a loaded machine is no error of the page
     wrong = []
     page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(str(error)))

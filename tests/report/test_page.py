@@ -70,11 +70,16 @@ def test_slugs():
     assert slug("CUB 200/2011: <birds>") == "cub-200-2011-lt-birds-gt"
 
 
-@pytest.mark.parametrize(("text", "left"), [
-    ("see /home/a/b/c.txt now", "see …/c.txt now"), ("C:\\Users\\a\\x.png", "…/x.png"), ("~/data/cub", "…/cub"),
-    ("epoch 3/8, a/b and http://x.org/a/b", "epoch 3/8, a/b and http://x.org/a/b"),
-    ("root: /data/me/cub}", "root: …/cub}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("see /home/a/b/c.txt now", "see …/c.txt now"),
+        ("C:\\Users\\a\\x.png", "…/x.png"),
+        ("~/data/cub", "…/cub"),
+        ("epoch 3/8, a/b and http://x.org/a/b", "epoch 3/8, a/b and http://x.org/a/b"),
+        ("root: /data/me/cub}", "root: …/cub}"),
+    ],
+)
 def test_folders_are_taken_out_of_texts(text, left):
     assert Scrubber()(text) == left
 
@@ -105,8 +110,15 @@ def test_export_writes_every_chart_and_table(tmp_path):
         y="b",
         value="v",
     )
-    ranks = Chart("ranks", "", Table("r", ["name", "rank"], [["a", 1.2], ["b", 1.8]]), form="ranks", x="rank", y="name",
-                  more={"groups": [["a", "b"]], "difference": 0.9})  # fmt: skip
+    ranks = Chart(
+        "ranks",
+        "",
+        Table("r", ["name", "rank"], [["a", 1.2], ["b", 1.8]]),
+        form="ranks",
+        x="rank",
+        y="name",
+        more={"groups": [["a", "b"]], "difference": 0.9},
+    )
     charts = [
         chart("lines", **between),
         chart("bars", sideways=True, **between),

@@ -88,7 +88,7 @@ def test_queries_are_picked_by_the_stated_rule(tmp_path):
 def test_two_methods_are_shown_for_the_same_queries(tmp_path):
     z, labels = clusters(noise=0.9)
     best = Tested.of(write_run(tmp_path / "a", z, labels), "best")
-    order = np.random.default_rng(0).permutation(len(z))            # the other run lists its test images otherwise
+    order = np.random.default_rng(0).permutation(len(z))  # the other run lists its test images otherwise
     other = Tested.of(write_run(tmp_path / "b", z[order][:, ::-1].copy() ** 3, labels[order], rows=order), "other")
     table = neighbours.neighbour_table(best, other)
     by_row = {int(row): q for q, row in enumerate(other.rows[other.query])}
@@ -112,8 +112,11 @@ def test_confusion_equals_a_loop(tested):
     found = confusion.confusion(tested)
     pairs, queries, lone = Counter(), Counter(), 0
     for q, p in enumerate(tested.query):
-        same = [o for o in range(len(tested.labels)) if tested.labels[o] == tested.labels[p] and o != p
-                and tested.roles[o] != "query"]  # fmt: skip
+        same = [
+            o
+            for o in range(len(tested.labels))
+            if tested.labels[o] == tested.labels[p] and o != p and tested.roles[o] != "query"
+        ]
         if not same:
             lone += 1
             continue
@@ -192,7 +195,7 @@ def test_a_thumbnail_comes_out_of_the_sprite_as_it_went_in():
         image = np.asarray(Image.fromarray(rng.integers(0, 256, (4, 4, 3), np.uint8)).resize((TILE, TILE)))
         images.append(image)
         assert sprite.add(("data", i), image) == i
-    assert sprite.add(("data", 5), images[0]) == 5                  # an image once, whatever shows it
+    assert sprite.add(("data", 5), images[0]) == 5  # an image once, whatever shows it
     assert len(sprite) == len(images)
     html = sprite.part().html()
     content = re.search(r"url\(data:image/webp;base64,([^)]+)\)", html)[1]
@@ -232,8 +235,12 @@ def test_only_shown_images_are_read_and_each_once(tmp_path, monkeypatch):
     original = pixels.read_image
     monkeypatch.setattr(pixels, "read_image", lambda path: read.append(Path(path)) or original(path))
     sprite = Sprite()
-    sections = [neighbours.section(tested, None, sprite), confusion.section(tested, sprite),
-                mislabelled.section(tested, sprite), maps.section(tested, sprite, "pca", pictures=20)]  # fmt: skip
+    sections = [
+        neighbours.section(tested, None, sprite),
+        confusion.section(tested, sprite),
+        mislabelled.section(tested, sprite),
+        maps.section(tested, sprite, "pca", pictures=20),
+    ]
     assert len(read) == len(set(read)) == len(sprite)
     shown = {row for section in sections[:3] for part in section.parts for row in getattr(part, "tiles", {})}
     shown |= {int(tested.rows[i]) for i in layout.stratified(tested.labels, 20)}
@@ -267,7 +274,7 @@ def test_thumbnails_of_a_run_are_what_it_saw(drawn):
 
 def test_drawn_images_that_came_out_otherwise_are_not_shown(drawn, tmp_path):
     run = Run(shutil.copytree(drawn.path, tmp_path / "run"))
-    (run.path / "files.json").unlink()                              # as of a run that has no checksums
+    (run.path / "files.json").unlink()  # as of a run that has no checksums
     file = run.path / "spec.yaml"
     file.write_text(re.sub(r"data_hash: \w+", "data_hash: '0123456789abcdef'", file.read_text()))
     pictures = Pictures(Tested.of(run), Sprite())
@@ -279,8 +286,12 @@ def test_drawn_images_that_came_out_otherwise_are_not_shown(drawn, tmp_path):
 
 
 def all_sections(tested, sprite):
-    return [neighbours.section(tested, None, sprite), maps.section(tested, sprite, "pca"),
-            confusion.section(tested, sprite), mislabelled.section(tested, sprite)]  # fmt: skip
+    return [
+        neighbours.section(tested, None, sprite),
+        maps.section(tested, sprite, "pca"),
+        confusion.section(tested, sprite),
+        mislabelled.section(tested, sprite),
+    ]
 
 
 def test_gone_images_are_said_and_the_numbers_stay(tmp_path):

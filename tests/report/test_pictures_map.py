@@ -157,7 +157,7 @@ def test_the_still_map_shows_pictures_where_they_lie_in_the_colour_of_their_clas
         border = "#{:02x}{:02x}{:02x}".format(*pixels[y + 1, x + side // 2])
         if abs(pixels[y + side // 2, x + side // 2] - (40 + i)).max() <= 1 and border == colour[labels[i]]:
             checked += 1
-    assert checked > 0.8 * sum(where == "map" for where, _ in drawn.shown)      # the frames of regions lie over some
+    assert checked > 0.8 * sum(where == "map" for where, _ in drawn.shown)  # the frames of regions lie over some
     assert {where for where, _ in drawn.shown} == {"map", "A", "B", "C"}
 
 
@@ -181,7 +181,7 @@ def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noq
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
     page = chromium.new_page(viewport={"width": 1100, "height": 900})
-    page.set_default_timeout(120_000)                               # a busy machine
+    page.set_default_timeout(120_000)  # a busy machine
     wrong, requests = [], []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -61,7 +61,7 @@ def test_a_study_shows_what_was_stored_with_it(store):
     assert grid.table.header == ["method", "value", "value (2)"]
     assert grid.table.rows == [["a & b", 0.5, None], ["c", 0.123, 3]]
     html = str(grid.html())
-    assert "0.500" in html                                          # as many decimals as the column has
+    assert "0.500" in html  # as many decimals as the column has
     assert "a &amp; b" in html
     assert grid.notes == ["Mark of the study."]
 
@@ -72,7 +72,7 @@ def test_a_run_shows_its_own_and_nothing_of_others(store):
     alone = by_id(sections(gather(["contrastive0"], store)))["analysis-told"]
     assert alone.parts[-1].notes == ["Mark of a run."]
     assert sections(gather(["triplet00000"], store)) == []
-    rows = by_id(sections(gather(["toy"], store)))["analyses"].parts[0].table.rows      # of the study there is nothing
+    rows = by_id(sections(gather(["toy"], store)))["analyses"].parts[0].table.rows  # of the study there is nothing
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [("told", "contrastive0", "mark", "of a run")]
 
 
@@ -109,8 +109,12 @@ class Named(Analysis):
         return {}
 
     def sheets(self):
-        classes = Sheet("", ["class", "images", "share", "nearest"],
-                        [["007", "1234567", "+0.5", "1_2"], ["1_2", "8", "-1.25", "007"]], 3)  # fmt: skip
+        classes = Sheet(
+            "",
+            ["class", "images", "share", "nearest"],
+            [["007", "1234567", "+0.5", "1_2"], ["1_2", "8", "-1.25", "007"]],
+            3,
+        )
         return {"one": classes}
 
 

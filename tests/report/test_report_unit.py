@@ -29,6 +29,7 @@ CLOSE, UNTRAINED = {0: 0.50, 1: 0.52, 2: 0.51}, {0: 0.1, 1: 0.1, 2: 0.1}
 @pytest.fixture(autouse=True)
 def nothing_is_opened(monkeypatch):
     """A page reads what is stored: it opens no test labels and measures nothing."""
+
     def refuse(*arguments, **options):
         raise AssertionError("the page opened test labels")
 
@@ -53,8 +54,15 @@ def study(root, values, *, axes=("loss",), queries=1000, validation=None, name="
                 settings |= {"protocol": "mlrc", "protocol.fold": fold}
             chosen_by = {more.get("select", "map_at_r"): validated} if validated is not None else None
             add_run(root, run, settings | (words or {}), metrics, seed=seed, queries=queries, validation=chosen_by)
-            cells.append({"labels": list(labels), "seed": seed, "fold": fold, "run": run,
-                          "baseline": "random_head" if untrained else None})  # fmt: skip
+            cells.append(
+                {
+                    "labels": list(labels),
+                    "seed": seed,
+                    "fold": fold,
+                    "run": run,
+                    "baseline": "random_head" if untrained else None,
+                }
+            )
     add_study(root, name, axes, cells, **more)
     return root
 
@@ -100,7 +108,10 @@ class TestLeaderboard:
         assert margin["verdict"] == pair["verdict"]
         assert "margin is ahead by 10.00 points" in margin["verdict"]
         assert (margin["low"], margin["high"], margin["p"]) == (
-            pair["difference"]["low"], pair["difference"]["high"], pair["p_holm"])  # fmt: skip
+            pair["difference"]["low"],
+            pair["difference"]["high"],
+            pair["p_holm"],
+        )
         for method in said["methods"]:
             rank = (rows[method["name"]]["best rank"], rows[method["name"]]["worst rank"])
             assert rank == (method["rank"] or (None, None))
@@ -128,8 +139,16 @@ class TestLeaderboard:
                 by_class = {f"c{c}": np.clip(level + 0.1 * rng.normal(size=5), 0, 1) for c in range(6)}
                 mean = float(np.mean(list(by_class.values())))
                 run = f"{loss}{seed}".ljust(12, "0")
-                add_run(tmp_path, run, {"loss": loss}, {"map_at_r": mean, "recall@1": mean}, seed=seed, queries=30,
-                        per_query={"map_at_r": by_class}, validation={"map_at_r": level})  # fmt: skip
+                add_run(
+                    tmp_path,
+                    run,
+                    {"loss": loss},
+                    {"map_at_r": mean, "recall@1": mean},
+                    seed=seed,
+                    queries=30,
+                    per_query={"map_at_r": by_class},
+                    validation={"map_at_r": level},
+                )
                 cells.append({"labels": [loss], "seed": seed, "run": run})
         add_study(tmp_path, "toy", ["loss"], cells)
         html = page_of(tmp_path)
@@ -140,8 +159,11 @@ class TestLeaderboard:
         assert "± classes" in words_in(html)
 
     def test_below_three_seeds_there_is_no_verdict(self, tmp_path):
-        root = study(tmp_path, {"triplet": {0: 0.5, 1: 0.5}, "margin": {0: 0.6, 1: 0.6}},
-                     validation={"triplet": {0: 0.5, 1: 0.5}, "margin": {0: 0.6, 1: 0.6}})  # fmt: skip
+        root = study(
+            tmp_path,
+            {"triplet": {0: 0.5, 1: 0.5}, "margin": {0: 0.6, 1: 0.6}},
+            validation={"triplet": {0: 0.5, 1: 0.5}, "margin": {0: 0.6, 1: 0.6}},
+        )
         html = page_of(root)
         row, other = rows_of(html, "differences")["triplet"], rows_of(html, "leaderboard-grid")["triplet"]
         assert row["verdict"] == "no verdict: 2 common seeds, at least three seeds are needed"
@@ -165,7 +187,7 @@ class TestLeaderboard:
         html = page_of(root)
         row = rows_of(html, "leaderboard-grid")["triplet"]
         assert (row["high"], row["cut"]) == (1.0, True)
-        assert words_in(html).count("100.00*") == 2               # on the first screen and in the leaderboard
+        assert words_in(html).count("100.00*") == 2  # on the first screen and in the leaderboard
         assert "Intervals that would leave the range of the metric (*) are cut at its end." in words_in(html)
         assert not rows_of(html, "leaderboard-grid")["margin"]["cut"]
 
@@ -186,8 +208,10 @@ class TestLowIsBetter:
     """Hubness, and the spectral decay rho, are better where they are low."""
 
     def test_order_and_words(self, tmp_path):
-        values = {loss: {seed: {"map_at_r": 0.5, "recall@1": 0.5, "hubness@1": v + 0.01 * seed} for seed in range(3)}
-                  for loss, v in (("triplet", 0.9), ("margin", 0.1), ("contrastive", 0.5))}  # fmt: skip
+        values = {
+            loss: {seed: {"map_at_r": 0.5, "recall@1": 0.5, "hubness@1": v + 0.01 * seed} for seed in range(3)}
+            for loss, v in (("triplet", 0.9), ("margin", 0.1), ("contrastive", 0.5))
+        }
         html = page_of(study(tmp_path, values), metric="hubness@1")
         assert list(rows_of(html, "leaderboard-grid")) == ["margin", "contrastive", "triplet"]
         assert rows_of(html, "leaderboard-grid")["margin"]["best rank"] == 1
@@ -195,8 +219,10 @@ class TestLowIsBetter:
         assert list(rows_of(html, "tournament")) == ["margin", "contrastive", "triplet"]
 
     def test_untrained_networks_that_are_better_are_told(self, tmp_path):
-        values = {loss: {seed: {"map_at_r": 0.5, "hubness@1": v} for seed in range(3)}
-                  for loss, v in (("triplet", 0.9), ("margin", 0.1), ("untrained", 0.5))}  # fmt: skip
+        values = {
+            loss: {seed: {"map_at_r": 0.5, "hubness@1": v} for seed in range(3)}
+            for loss, v in (("triplet", 0.9), ("margin", 0.1), ("untrained", 0.5))
+        }
         words = words_in(page_of(study(tmp_path, values), metric="hubness@1"))
         assert "1 of 2 trained rows are worse, on common seeds and not tested" in words
 
@@ -205,14 +231,22 @@ class TestLowIsBetter:
         for p, select in (("0.0", 0.5), ("0.1", 0.2), ("0.2", 0.8)):
             values[p,] = dict.fromkeys(range(3), float(p) + 0.3)
             validation[p,] = dict.fromkeys(range(3), select)
-        root = study(tmp_path, values, axes=axes, validation=validation, select="rho",
-                     words={"loss": "margin", "regulariser": "rho"})  # fmt: skip
+        root = study(
+            tmp_path,
+            values,
+            axes=axes,
+            validation=validation,
+            select="rho",
+            words={"loss": "margin", "regulariser": "rho"},
+        )
         bars = records(data_of(page_of(root))["rho-switching"]["table"])
         assert [row["p_switch"] for row in bars] == [0.0, 0.1]
 
     def test_metrics_without_a_good_end_rank_nothing(self, tmp_path):
-        values = {loss: {seed: {"map_at_r": 0.5, "recall@1": 0.5, "pi_ratio": v + 0.01 * seed} for seed in range(3)}
-                  for loss, v in (("triplet", 0.9), ("margin", 0.1), ("contrastive", 0.5))}  # fmt: skip
+        values = {
+            loss: {seed: {"map_at_r": 0.5, "recall@1": 0.5, "pi_ratio": v + 0.01 * seed} for seed in range(3)}
+            for loss, v in (("triplet", 0.9), ("margin", 0.1), ("contrastive", 0.5))
+        }
         html = page_of(study(tmp_path, values), metric="pi_ratio")
         words = words_in(html)
         assert "neither end of this metric is the good one" in words
@@ -220,14 +254,15 @@ class TestLowIsBetter:
         assert "tournament" not in data_of(html)
         assert all(row["best rank"] is None for row in rows_of(html, "leaderboard-grid").values())
 
-
     def test_joined_folds_are_sorted_by_the_good_end(self, tmp_path):
         values = {(seed, fold): {"map_at_r": 0.5, "hubness@1": 0.5} for seed in range(3) for fold in range(2)}
         root = study(tmp_path, {"triplet": values, "margin": values}, evaluations=["separated", "concatenated"])
         store_joined(root, "hubness@1", {"triplet": 0.9, "margin": 0.1})
         html = page_of(root, metric="hubness@1")
         assert {name: row["hubness@1"] for name, row in rows_of(html, "joined-folds").items()} == {
-            "margin": pytest.approx(0.1), "triplet": pytest.approx(0.9)}  # fmt: skip
+            "margin": pytest.approx(0.1),
+            "triplet": pytest.approx(0.9),
+        }
         assert list(rows_of(html, "joined-folds")) == ["margin", "triplet"]
 
 
@@ -238,8 +273,15 @@ class TestUnequal:
         for seed, value in {0: 0.6, 1: 0.6, 2: 0.42}.items():
             metrics = {"recall@1": value, "map_at_r": value}
             curve = [metrics, metrics] if seed < 2 else None
-            add_run(tmp_path, f"triplet{seed}".ljust(12, "0"), {"loss": "triplet"}, metrics, seed=seed, queries=10,
-                    curve=curve)  # fmt: skip
+            add_run(
+                tmp_path,
+                f"triplet{seed}".ljust(12, "0"),
+                {"loss": "triplet"},
+                metrics,
+                seed=seed,
+                queries=10,
+                curve=curve,
+            )
             cells.append({"labels": ["triplet"], "seed": seed, "run": f"triplet{seed}".ljust(12, "0")})
         add_study(tmp_path, "toy", ["loss"], cells, readings=["chosen", "last", "test_best"])
         html = page_of(tmp_path)
@@ -263,7 +305,8 @@ class TestUnequal:
         both = page_of(root, published="thesis_t6c")
         published = [row for row in records(data_of(both)["published"]["table"]) if row["from"].startswith("here")]
         assert {row["method"]: row["R@1"] for row in published} == {
-            name: 100 * row["recall@1"] for name, row in rows_of(html, "leaderboard-grid").items()}  # fmt: skip
+            name: 100 * row["recall@1"] for name, row in rows_of(html, "leaderboard-grid").items()
+        }
 
     def test_sizes_are_the_rows_of_the_leaderboard(self, tmp_path):
         values = {("16", "margin"): {0: 0.1, 1: 0.2, 2: 0.3}, ("64", "margin"): {0: 0.5, 1: 0.6}}
@@ -271,7 +314,8 @@ class TestUnequal:
         lines = {row["embedding size"]: row for row in records(data_of(html)["by-dim"]["table"])}
         board = {row["dim"]: row for row in records(data_of(html)["leaderboard-grid"]["table"])}
         assert {str(size): row["map_at_r"] for size, row in lines.items()} == {
-            size: row["map_at_r"] for size, row in board.items()}  # fmt: skip
+            size: row["map_at_r"] for size, row in board.items()
+        }
         assert lines[16]["high"] == pytest.approx(0.2 + stats.t.ppf(0.975, 2) * 0.1 / np.sqrt(3))
         assert "not all over the same seeds" in words_in(html)
 
@@ -291,11 +335,19 @@ class TestUnequal:
 
     def test_p_switch_is_chosen_on_common_seeds(self, tmp_path):
         """0.1 has one lucky seed more; on common seeds 0.2 validates better."""
-        values = {("0.0",): dict.fromkeys(range(4), 0.3), ("0.1",): dict.fromkeys(range(4), 0.4),
-                  ("0.2",): dict.fromkeys(range(3), 0.5)}  # fmt: skip
+        values = {
+            ("0.0",): dict.fromkeys(range(4), 0.3),
+            ("0.1",): dict.fromkeys(range(4), 0.4),
+            ("0.2",): dict.fromkeys(range(3), 0.5),
+        }
         validation = {("0.1",): {0: 0.4, 1: 0.4, 2: 0.4, 3: 0.9}, ("0.2",): dict.fromkeys(range(3), 0.45)}
-        root = study(tmp_path, values, axes=("regulariser.p_switch",), validation=validation,
-                     words={"loss": "margin", "regulariser": "rho"})  # fmt: skip
+        root = study(
+            tmp_path,
+            values,
+            axes=("regulariser.p_switch",),
+            validation=validation,
+            words={"loss": "margin", "regulariser": "rho"},
+        )
         assert [row["p_switch"] for row in records(data_of(page_of(root))["rho-switching"]["table"])] == [0.0, 0.2]
 
     def test_untrained_networks_are_counted_on_common_seeds(self, tmp_path):
@@ -306,8 +358,14 @@ class TestUnequal:
 
     def test_single_runs_of_other_settings_are_other_rows(self, tmp_path):
         for epochs in (4, 40, 400):
-            add_run(tmp_path, f"epochs{epochs}".ljust(12, "x"), {"loss": "margin", "epochs": epochs},
-                    {"map_at_r": epochs / 1000, "recall@1": 0.5}, seed=epochs, queries=10)  # fmt: skip
+            add_run(
+                tmp_path,
+                f"epochs{epochs}".ljust(12, "x"),
+                {"loss": "margin", "epochs": epochs},
+                {"map_at_r": epochs / 1000, "recall@1": 0.5},
+                seed=epochs,
+                queries=10,
+            )
         html = page_of(tmp_path, str(tmp_path))
         assert rows_of(html, "leaderboard-grid").keys() == {f"margin, epochs {n}" for n in (4, 40, 400)}
 
@@ -319,7 +377,6 @@ class TestUnequal:
         words = words_in(page_of(tmp_path, "trained00000"))
         assert "its seed is 7, not 0: no difference is taken" in words
         assert "training gave" not in words
-
 
     def test_curves_say_where_runs_have_stopped(self, tmp_path):
         """Two seeds with curves of two and three epochs: the last point stands on one run."""
@@ -374,9 +431,10 @@ class TestPublished:
         row = self.here(root, "hist_t8")
         assert (row["concatenated P@1"], row["separated P@1"]) == (75, 50)
 
-    @pytest.mark.parametrize(("other", "why"), [
-        ({"folds": 0}, "no folds"), ({"dim": 512}, "another size"), ({"data": "cars196"}, "other images"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("other", "why"),
+        [({"folds": 0}, "no folds"), ({"dim": 512}, "another size"), ({"data": "cars196"}, "other images")],
+    )
     def test_what_is_not_of_the_part_fills_nothing(self, tmp_path, other, why):
         root = self.runs(tmp_path, **other)
         if "folds" not in other:
@@ -385,9 +443,9 @@ class TestPublished:
             row = self.here(root, table)
             assert all(value is None for name, value in row.items() if name not in ("method", "from")), (table, why)
 
-    @pytest.mark.parametrize(("table", "dim"), [
-        ("hist_t5", 512), ("hist_t6", 512), ("hist_t10", 64), ("hist_t11", 512),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("table", "dim"), [("hist_t5", 512), ("hist_t6", 512), ("hist_t10", 64), ("hist_t11", 512)]
+    )
     def test_a_data_set_fills_its_part_alone(self, tmp_path, table, dim):
         row = self.here(self.runs(tmp_path / "a", data="cars196", dim=dim, folds=0), table)
         filled = {name for name, value in row.items() if value is not None and name not in ("method", "from")}

@@ -18,6 +18,7 @@ def test_a_short_run_that_was_killed_goes_on_where_its_last_epoch_ended(tiny, tm
     words = tiny | {"epochs": 3}
     child = os.fork()
     if child == 0:
+
         def watch(entry):
             if entry.get("epoch") == 2:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -29,7 +30,7 @@ def test_a_short_run_that_was_killed_goes_on_where_its_last_epoch_ended(tiny, tm
     assert listing.state(run).startswith("begun ")
     said = []
     nearkin.train(words, runs=tmp_path, watch=said.append)
-    assert not said[0]["plan"]["again"]                             # not "nothing was saved yet"
+    assert not said[0]["plan"]["again"]  # not "nothing was saved yet"
     assert said[1] == {"resumed": {"epoch": 2, "step": 6}}
 
 
@@ -38,7 +39,7 @@ class Clock:
 
     def __init__(self, monkeypatch, step, checkpoint):
         self.now, self.checkpoint, self.step = 0.0, checkpoint, step
-        self.written = []                                           # after which steps
+        self.written = []  # after which steps
         self._save = Run.save
         now = SimpleNamespace(monotonic=lambda: self.now, perf_counter=time.perf_counter)
         monkeypatch.setattr(loop, "time", now)
@@ -54,11 +55,15 @@ class Clock:
         self.now += self.step if "step" in entry else 0
 
 
-@pytest.mark.parametrize(("step", "checkpoint", "written"), [
-    (1, 0.2, [6, 12, 18, 24]),              # an epoch of 6 steps takes 6 seconds: cheap enough
-    (1, 0.4, [6, 18]),                      # only every second; of the first its cost is not known yet
-    (10, 0.4, [3, 6, 9, 12, 15, 18, 21, 24]),       # every 30 seconds; then an epoch's end needs none of its own
-], ids=["cheap", "dear", "long"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "checkpoint", "written"),
+    [
+        (1, 0.2, [6, 12, 18, 24]),  # an epoch of 6 steps takes 6 seconds: cheap enough
+        (1, 0.4, [6, 18]),  # only every second; of the first its cost is not known yet
+        (10, 0.4, [3, 6, 9, 12, 15, 18, 21, 24]),  # every 30 seconds; then an epoch's end needs none of its own
+    ],
+    ids=["cheap", "dear", "long"],
+)
 def test_an_epochs_end_has_one_where_it_costs_little(tiny, tmp_path, monkeypatch, step, checkpoint, written):
     clock = Clock(monkeypatch, step, checkpoint)
     nearkin.train(tiny | {"epochs": 4}, runs=tmp_path, watch=clock.watch, test=False)
@@ -85,9 +90,9 @@ def test_log_and_checkpoint_are_on_the_disk_before_the_checkpoint_has_its_name(t
     log, state = done.index(("synced", "log.jsonl")), done.index(("synced", "checkpoint.pt"))
     assert log < at
     assert state < at
-    assert done[at + 1] == ("synced", run.hash)                     # the folder that has the name
+    assert done[at + 1] == ("synced", run.hash)  # the folder that has the name
     last = len(done) - 1 - done[::-1].index(("synced", "log.jsonl"))
-    assert last < done.index(("named", "final.json"))               # all of the log, to which files.json refers
+    assert last < done.index(("named", "final.json"))  # all of the log, to which files.json refers
 
 
 def test_nothing_waits_for_the_disk_where_that_is_switched_off(tiny, tmp_path, monkeypatch):

@@ -11,10 +11,25 @@ from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 
-TINY = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet", "dim": 8,
-        "train.batch": 8, "sampler.per_class": 2, "epochs": 1, "train.batches_per_epoch": 1}  # fmt: skip
-LOOKS = (("runs", "list"), ("runs", "list", "--json"), ("compare", "STORE", "--by", "seed"), ("runs", "verify"),
-         ("report", "STORE", "--no-map", "-o", "PAGE"))  # fmt: skip
+TINY = {
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 6,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "sampler.per_class": 2,
+    "epochs": 1,
+    "train.batches_per_epoch": 1,
+}
+LOOKS = (
+    ("runs", "list"),
+    ("runs", "list", "--json"),
+    ("compare", "STORE", "--by", "seed"),
+    ("runs", "verify"),
+    ("report", "STORE", "--no-map", "-o", "PAGE"),
+)
 
 
 @pytest.fixture

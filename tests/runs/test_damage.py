@@ -20,13 +20,47 @@ from nearkin.runs.run import Run
 from nearkin.runs.store import Store
 from nearkin.runs.verify import verify
 
-TINY = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet", "dim": 8,
-        "train.batch": 8, "sampler.per_class": 2, "epochs": 2, "train.batches_per_epoch": 2}  # fmt: skip
-FILES = ("spec.yaml", "split.json", "environment.json", "log.jsonl", "model.pt", "validation.npz", "final.json",
-         "embeddings.npz", "test.parquet", "per_query.parquet", "curve.json", "result.json", "tests.json", "files.json",
-         "curve/epoch-0001.npy", "curve/epoch-0002.npy", "lock")  # fmt: skip
-UNFINISHED = ("spec.yaml", "split.json", "environment.json", "log.jsonl", "checkpoint.pt", "model", "files.json",
-              "lock")  # fmt: skip
+TINY = {
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 6,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "sampler.per_class": 2,
+    "epochs": 2,
+    "train.batches_per_epoch": 2,
+}
+FILES = (
+    "spec.yaml",
+    "split.json",
+    "environment.json",
+    "log.jsonl",
+    "model.pt",
+    "validation.npz",
+    "final.json",
+    "embeddings.npz",
+    "test.parquet",
+    "per_query.parquet",
+    "curve.json",
+    "result.json",
+    "tests.json",
+    "files.json",
+    "curve/epoch-0001.npy",
+    "curve/epoch-0002.npy",
+    "lock",
+)
+UNFINISHED = (
+    "spec.yaml",
+    "split.json",
+    "environment.json",
+    "log.jsonl",
+    "checkpoint.pt",
+    "model",
+    "files.json",
+    "lock",
+)
 DAMAGES = ("removed", "emptied", "truncated", "flipped", "folder", "link")
 NUMBER = re.compile(r"\d+\.\d+")
 
@@ -51,11 +85,11 @@ def damage(path, how):
     """Do it; a link leads to a file of the same kind with another content."""
     content = path.read_bytes()
     changed = bytearray(content)
-    told = re.search(rb"map_at_r\": 0\.|seed\W+|sha256\": \"|train\W+|cpu\": \"", content)    # before what is shown
+    told = re.search(rb"map_at_r\": 0\.|seed\W+|sha256\": \"|train\W+|cpu\": \"", content)  # before what is shown
     if told and path.suffix in (".json", ".yaml"):
-        changed[told.end()] ^= 1                                    # another digit
+        changed[told.end()] ^= 1  # another digit
     elif content:
-        changed[(number_in(path) or len(content) // 2) | 3] ^= 64   # the exponent of a number: a large difference
+        changed[(number_in(path) or len(content) // 2) | 3] ^= 64  # the exponent of a number: a large difference
     path.unlink()
     if how == "emptied":
         path.write_bytes(b"")
@@ -85,8 +119,14 @@ def made(tmp_path_factory):
     patch.undo()
     (root / "images").mkdir()
     Image.new("RGB", (20, 20), "red").save(root / "images" / "a.png")
-    return {"root": root, "good": good.hash, "run": run.hash, "begun": begun.hash, "metrics": run.metrics(),
-            "straight": straight.load("model.pt")["model"]}  # fmt: skip
+    return {
+        "root": root,
+        "good": good.hash,
+        "run": run.hash,
+        "begun": begun.hash,
+        "metrics": run.metrics(),
+        "straight": straight.load("model.pt")["model"],
+    }
 
 
 def said(*words):
@@ -115,9 +155,16 @@ def test_a_finished_run(made, tmp_path, name, how):
     run, good = made["run"], made["good"]
     where = ("--runs", runs)
     images, output = made["root"] / "images", tmp_path / "e.npz"
-    told = {words: said(*words) for words in (("runs", "list", "--json", *where), ("runs", "show", run, *where),
-            ("runs", "show", run, "--json", *where), ("test", run, "--json", *where),
-            ("compare", runs, "--by", "seed", *where))}  # fmt: skip
+    told = {
+        words: said(*words)
+        for words in (
+            ("runs", "list", "--json", *where),
+            ("runs", "show", run, *where),
+            ("runs", "show", run, "--json", *where),
+            ("test", run, "--json", *where),
+            ("compare", runs, "--by", "seed", *where),
+        )
+    }
     assert said("embed", run, images, "-o", output, *where)[0] == 0
     expected = np.load(output)["embeddings"]
     damage(runs / run / name, how)
@@ -132,7 +179,7 @@ def test_a_finished_run(made, tmp_path, name, how):
         if set(NUMBER.findall(after)) - set(NUMBER.findall(before)):
             assert named(after), (words, before, after)
         if name == "spec.yaml" and how in ("flipped", "link"):
-            assert named(after), (words, before, after)             # other settings are no number
+            assert named(after), (words, before, after)  # other settings are no number
         if code:
             assert named(after), after
     assert good in said("runs", "list", *where)[1]
@@ -161,7 +208,7 @@ def test_an_unfinished_run_ends_with_the_same_bits_or_with_a_word(made, tmp_path
     code, told = said("runs", "list", "--runs", runs)
     assert code == 0, told
     run, error = attempted(lambda: nearkin.train(TINY, runs=runs))
-    if error is not None:                                           # one line on the command line
+    if error is not None:  # one line on the command line
         assert re.search(r"damaged|link|cannot write|Is a directory", str(error)), error
         return
     weights = run.load("model.pt")["model"]
@@ -183,7 +230,7 @@ def test_a_study(made, tmp_path, how):
     assert code != 0, told
     assert re.search(r"damaged|no study", told), told
     if how != "folder":
-        assert said("study", study, "--runs", runs)[0] == 0         # which writes it anew
+        assert said("study", study, "--runs", runs)[0] == 0  # which writes it anew
         assert said("compare", "small", "--runs", runs)[0] in (0, 1)
 
 
@@ -227,7 +274,7 @@ def test_caches_heal(tmp_path, monkeypatch, how):
     for name in names:
         damage(tmp_path / name, how)
         after, error = attempted(read)
-        if how == "folder" and error is not None:                   # a folder where a file should be, of one line
+        if how == "folder" and error is not None:  # a folder where a file should be, of one line
             continue
         assert (after, error) == (before, None), name
         shutil.rmtree(tmp_path / "cache", ignore_errors=True)
@@ -259,7 +306,7 @@ def test_a_file_that_was_altered_is_never_listed_as_good(made, tmp_path):
     runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
     run = Run(runs / made["run"])
     damage(run.path / "model.pt", "flipped")
-    nearkin.test(run, metrics=["ami"])                              # from stored embeddings
+    nearkin.test(run, metrics=["ami"])  # from stored embeddings
     assert verify(Run(run.path), deep=True).problems == ["model.pt is altered: its SHA-256 differs"]
 
 
@@ -318,7 +365,7 @@ class TestLinks:
     def test_nothing_is_written_through_a_link(self, made, tmp_path, name):
         runs, outside = tmp_path / "runs", tmp_path / "outside"
         place = runs / name if name == "openings.jsonl" else runs / made["begun"] / name
-        if name == "curve":                                         # of a run that has one
+        if name == "curve":  # of a run that has one
             nearkin.train(TINY | {"train.curve": True}, runs=runs, until=1)
             shutil.move(place, outside)
             before = list(outside.iterdir())
@@ -333,7 +380,7 @@ class TestLinks:
 
     def test_nor_are_events(self, made, tmp_path):
         pytest.importorskip("tensorboard")
-        for started in (True, False):                               # the second: before there is a spec.yaml
+        for started in (True, False):  # the second: before there is a spec.yaml
             runs = tmp_path / f"{started}"
             shutil.copytree(made["root"] / "begun", runs) if started else (runs / made["begun"]).mkdir(parents=True)
             outside = tmp_path / f"outside {started}"
@@ -347,8 +394,10 @@ class TestLinks:
         runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
         outside = tmp_path / "outside"
         outside.mkdir()
-        for place, words in ((runs / made["run"] / "analysis", ("analyse", "spectrum", made["run"])),
-                             (runs / "reproductions", ("reproduce", made["run"]))):  # fmt: skip
+        for place, words in (
+            (runs / made["run"] / "analysis", ("analyse", "spectrum", made["run"])),
+            (runs / "reproductions", ("reproduce", made["run"])),
+        ):
             place.symlink_to(outside)
             code, told = said(*words, "--runs", runs)
             assert code, told
@@ -424,7 +473,7 @@ def test_an_epoch_that_ends_with_a_kill_is_logged_as_any_other(tmp_path):
     words = TINY | {"method": "drml", "model.parts": 2}
 
     def stop(entry):
-        if entry.get("step") == 2:                                  # the last of its epoch
+        if entry.get("step") == 2:  # the last of its epoch
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -458,7 +507,7 @@ def test_an_edited_result_is_not_reproduced(made, tmp_path):
     (path / "result.json").write_text(json.dumps(result))
     code, told = said("reproduce", made["run"], "--runs", runs)
     assert (code, "result.json is not what was stored" in told) == (1, True), told
-    (path / "files.json").unlink()                                  # as an older nearkin stored it
+    (path / "files.json").unlink()  # as an older nearkin stored it
     code, told = said("reproduce", made["run"], "--runs", runs)
     assert (code, "not reproduced: the same weights and embeddings, but a metric differs" in told) == (1, True), told
 
@@ -468,10 +517,10 @@ def test_a_report_goes_on_while_runs_come_and_go(made, tmp_path):
     from nearkin.report.build import build
 
     runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
-    (runs / "fedcba987654").mkdir()                                 # without a file yet
+    (runs / "fedcba987654").mkdir()  # without a file yet
     young = runs / "0123456789ab"
     young.mkdir()
-    shutil.copy(runs / made["run"] / "spec.yaml", young)            # one that has just begun
+    shutil.copy(runs / made["run"] / "spec.yaml", young)  # one that has just begun
     code, told = said("report", runs, "-o", tmp_path / "page.html", "--no-map", "--runs", runs)
     assert (code, "damaged" in told + (tmp_path / "page.html").read_text()) == (0, False), told
     gathered = gather([str(runs)], runs)

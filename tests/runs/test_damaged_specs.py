@@ -10,8 +10,18 @@ from stores import add_run, said
 import nearkin
 from nearkin.runs.shapes import SPEC
 
-TINY = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet", "dim": 8,
-        "train.batch": 8, "sampler.per_class": 2, "epochs": 1, "train.batches_per_epoch": 2}  # fmt: skip
+TINY = {
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 6,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "sampler.per_class": 2,
+    "epochs": 1,
+    "train.batches_per_epoch": 2,
+}
 GOOD, OTHER = "a" * 12, "b" * 12
 KEYS = [*((part, key) for part, kinds in SPEC.items() for key in kinds), *((part, None) for part in SPEC)]
 
@@ -44,10 +54,12 @@ def test_a_key_is_missing(tmp_path, part, key):
 
 
 def test_hashes_and_kinds_are_looked_at_too(tmp_path):
-    changes = {"has no data_hash": lambda head: head.pop("data_hash"),
-               "has no split_hash": lambda head: head.pop("split_hash"),
-               "holds a text under train.seed": lambda head: head["spec"]["train"].update(seed="one"),
-               "has no model": lambda head: head["spec"].update(model=[1])}  # fmt: skip
+    changes = {
+        "has no data_hash": lambda head: head.pop("data_hash"),
+        "has no split_hash": lambda head: head.pop("split_hash"),
+        "holds a text under train.seed": lambda head: head["spec"]["train"].update(seed="one"),
+        "has no model": lambda head: head["spec"].update(model=[1]),
+    }
     for i, (reason, change) in enumerate(changes.items()):
         edit(add_run(tmp_path, f"{i:012}", {}, {"map_at_r": 0.5}), change)
         assert f"damaged: spec.yaml {reason}" in said("runs", "list", "--json", "--runs", tmp_path)[1]
@@ -57,9 +69,12 @@ def test_hashes_and_kinds_are_looked_at_too(tmp_path):
 def trained(tmp_path_factory):
     """A tested run, an untrained network that is tested, and a run that is final and not tested."""
     root = tmp_path_factory.mktemp("trained")
-    return {"root": root, "tested": nearkin.train(TINY, runs=root).hash,
-            "network": nearkin.train(TINY, runs=root, epochs=0).hash,
-            "final": nearkin.train(TINY, runs=root, seed=1, test=False).hash}  # fmt: skip
+    return {
+        "root": root,
+        "tested": nearkin.train(TINY, runs=root).hash,
+        "network": nearkin.train(TINY, runs=root, epochs=0).hash,
+        "final": nearkin.train(TINY, runs=root, seed=1, test=False).hash,
+    }
 
 
 def test_report_and_analyse_name_the_damaged_run_and_go_on(trained, tmp_path):

@@ -20,17 +20,26 @@ from nearkin.runs.store import Store
 from nearkin.runs.verify import fits_name
 
 TINY = {
-    "dataset": "glyphs", "data.classes": 12, "data.per_class": 8, "data.size": 16, "backbone": "convnet", "dim": 8,
-    "train.batch": 8, "train.batches_per_epoch": 2, "epochs": 2, "train.device": "cpu",
-}  # fmt: skip
+    "dataset": "glyphs",
+    "data.classes": 12,
+    "data.per_class": 8,
+    "data.size": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "train.batches_per_epoch": 2,
+    "epochs": 2,
+    "train.device": "cpu",
+}
 IDLE = {"train.momentum": 0.3, "train.gamma": 0.1, "data.flip": False, "train.groups.head.lr": 1e-3}
 
 
 def trained(words, runs, **more):
     """A run, and the steps that were trained for it."""
     steps = []
-    run = nearkin.train(words, runs=runs, watch=lambda entry: steps.append(entry["step"]) if "step" in entry else None,
-                        **more)  # fmt: skip
+    run = nearkin.train(
+        words, runs=runs, watch=lambda entry: steps.append(entry["step"]) if "step" in entry else None, **more
+    )
     return run, steps
 
 
@@ -52,7 +61,7 @@ class TestFormerNames:
         again, steps = trained(TINY | IDLE, tmp_path)
         assert (again.hash, steps) == (before.hash, [])
         assert fits_name(again)
-        assert trained(TINY, tmp_path)[0].hash == prepare(make_spec(TINY | IDLE)).hash       # one run for both
+        assert trained(TINY, tmp_path)[0].hash == prepare(make_spec(TINY | IDLE)).hash  # one run for both
 
     def test_a_paused_one_goes_on(self, tmp_path):
         before = as_stored_before(TINY | IDLE, tmp_path, until=1)
@@ -91,7 +100,7 @@ class TestFormerNames:
 
     def test_the_recipe_is_not_said_to_be_overridden_by_what_nothing_reads(self):
         spec = make_spec({"recipe": "drml2021", "dataset": "cub", "method": "none"})
-        assert spec.train.groups["head"].lr == spec.train.lr        # null stands for it
+        assert spec.train.groups["head"].lr == spec.train.lr  # null stands for it
         assert "train.groups.head.lr" not in recipe_of(spec)["recipe"]["overridden"]
 
 
@@ -124,9 +133,14 @@ class Mine(PairLoss):
         return scale() * pairs.d.mean()
 """
 HELPER = "import mended_package.inner\n\ndef scale():\n    return 1 + mended_package.inner.more()\n"
-FILES = {"mended_loss.py": MINE, "mended_helper.py": HELPER, "mended_package/__init__.py": "",
-         "mended_package/inner.py": "def more():\n    from . import last\n    return last.NUMBER\n",
-         "mended_package/last.py": "NUMBER = 0\n", "mended_package/other.py": "UNUSED = 1\n"}  # fmt: skip
+FILES = {
+    "mended_loss.py": MINE,
+    "mended_helper.py": HELPER,
+    "mended_package/__init__.py": "",
+    "mended_package/inner.py": "def more():\n    from . import last\n    return last.NUMBER\n",
+    "mended_package/last.py": "NUMBER = 0\n",
+    "mended_package/other.py": "UNUSED = 1\n",
+}
 
 
 @pytest.fixture
@@ -153,10 +167,16 @@ class TestHelpers:
     def name(self):
         return make_spec({"loss": "mended_loss.Mine"}).hash("d", "s")
 
-    @pytest.mark.parametrize(("file", "counts"), [
-        ("mended_helper.py", True), ("mended_package/__init__.py", True), ("mended_package/inner.py", True),
-        ("mended_package/last.py", True), ("mended_package/other.py", False),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("file", "counts"),
+        [
+            ("mended_helper.py", True),
+            ("mended_package/__init__.py", True),
+            ("mended_package/inner.py", True),
+            ("mended_package/last.py", True),
+            ("mended_package/other.py", False),
+        ],
+    )
     def test_an_edited_module_counts_if_it_is_imported_by_any_way(self, write, file, counts):
         write()
         before = self.name()
@@ -176,8 +196,10 @@ class TestHelpers:
         assert second.hash != first.hash
 
         said = CliRunner().invoke(app, ["runs", "show", first.hash, "--runs", str(tmp_path / "runs")]).output
-        assert "in its name, from outside nearkin: mended_helper, mended_loss, mended_package, mended_package.inner, "\
-               "mended_package.last" in said.replace("\n", " ")  # fmt: skip
+        assert (
+            "in its name, from outside nearkin: mended_helper, mended_loss, mended_package, mended_package.inner, "
+            "mended_package.last" in said.replace("\n", " ")
+        )
         modules = [run.read_json("final.json")["modules"] for run in (first, second)]
         assert [key for key in modules[0] if modules[0][key] != modules[1][key]] == ["mended_helper"]
 
@@ -198,10 +220,17 @@ class TestHelpers:
     def test_of_a_notebook_what_the_class_uses_by_name(self, write):
         write()
         space = {"__name__": "__main__"}
-        exec("import mended_helper, mended_package.other\nclass Mine:\n"
-             "    def compute(self):\n        return [mended_helper.scale() for _ in range(3)]", space)
+        exec(
+            "import mended_helper, mended_package.other\nclass Mine:\n"
+            "    def compute(self):\n        return [mended_helper.scale() for _ in range(3)]",
+            space,
+        )
         assert list(sources.helpers_of([space["Mine"]])) == [
-            "mended_helper", "mended_package", "mended_package.inner", "mended_package.last"]  # fmt: skip
+            "mended_helper",
+            "mended_package",
+            "mended_package.inner",
+            "mended_package.last",
+        ]
 
 
 def test_the_version_of_timm_counts_where_a_network_is_timms(monkeypatch):
@@ -214,4 +243,4 @@ def test_the_version_of_timm_counts_where_a_network_is_timms(monkeypatch):
     old = spec.hash("d", "s", former=True)
     versions["timm"] = "1.1"
     assert [each.hash("d", "s") == name for each, name in zip((spec, plain), before, strict=True)] == [False, True]
-    assert spec.hash("d", "s", former=True) == old                  # runs that were stored before are found
+    assert spec.hash("d", "s", former=True) == old  # runs that were stored before are found

@@ -32,7 +32,7 @@ def train_and_die(words, runs, at, half):
             writes += 1
             if writes == at:
                 if not half:
-                    replace(*args)                                  # in place, but whoever wrote it does not know
+                    replace(*args)  # in place, but whoever wrote it does not know
                 kill()
             return replace(*args)
 
@@ -105,7 +105,7 @@ def killed_at_any_moment(words, tmp_path, kills):
                 os._exit(0)
             time.sleep(rng.uniform(0, longest))
             os.kill(child, signal.SIGKILL)
-            ended = not os.WIFSIGNALED(os.waitpid(child, 0)[1])     # it was faster
+            ended = not os.WIFSIGNALED(os.waitpid(child, 0)[1])  # it was faster
             kills -= not ended
         run = nearkin.train(words, runs=tmp_path / f"chain{chain}")
         (arrays, *told), (expected, *expected_told) = content(run), content(straight)
@@ -139,7 +139,7 @@ def test_killed_while_it_is_tested(tiny, tmp_path, stage):
     assert not killed.tested
     trained = (killed.path / "model.pt").stat().st_mtime_ns
     run = nearkin.train(words, runs=tmp_path / "killed")
-    assert (run.path / "model.pt").stat().st_mtime_ns == trained    # it was not trained again
+    assert (run.path / "model.pt").stat().st_mtime_ns == trained  # it was not trained again
     assert run.metrics() == straight.metrics()
 
 

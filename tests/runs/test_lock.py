@@ -28,7 +28,7 @@ def reachable(*roots, limit=200_000):
             continue
         seen.add(id(each))
         yield each
-        if isinstance(each, FunctionType):                          # its closure, not the globals of its module
+        if isinstance(each, FunctionType):  # its closure, not the globals of its module
             queue.extend(cell.cell_contents for cell in each.__closure__ or ())
         else:
             queue.extend(gc.get_referents(each))
@@ -60,16 +60,23 @@ def folder(tmp_path):
 
 
 def words(folder, **more):
-    return {"dataset": "folder", "root": str(folder), "dim": 8, "epochs": 1, "train.batch": 8, "sampler.per_class": 2,
-            **more}  # fmt: skip
+    return {
+        "dataset": "folder",
+        "root": str(folder),
+        "dim": 8,
+        "epochs": 1,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        **more,
+    }
 
 
 @pytest.mark.parametrize("cache", ["decoded", "packed", "none"])
 def test_what_training_is_given_does_not_lead_to_them(folder, cache):
     prepared = prepare(make_spec(words(folder, **{"data.cache": cache})))
-    held = [v for k, v in vars(prepared).items() if k != "spec"]    # the spec names the root, and no class
+    held = [v for k, v in vars(prepared).items() if k != "spec"]  # the spec names the root, and no class
     assert secrets_in(reachable(*held), ["testclass"]) == set()
-    labels = np.repeat(np.arange(7, 12), 6)                         # of the test rows, as the table numbers them
+    labels = np.repeat(np.arange(7, 12), 6)  # of the test rows, as the table numbers them
     arrays = [x for x in reachable(*held) if isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "i"]
     assert arrays
     for array in arrays:
@@ -79,6 +86,7 @@ def test_what_training_is_given_does_not_lead_to_them(folder, cache):
 @pytest.fixture
 def spies():
     """A loss, a sampler and a backbone that look for test labels while they train."""
+
     def look(what, *given):
         FOUND[what] = secrets_in(reachable(*given), ["testclass"])
         FOUND[f"{what}, tables alive"] = {"a table"} if any(isinstance(x, Table) for x in gc.get_objects()) else set()
@@ -86,7 +94,7 @@ def spies():
     class SpyLoss(nearkin.losses.Contrastive):
         def compute(self, pairs, triplets=None):
             look("loss", self, pairs)
-            frame = sys._getframe()                                 # and up the stack
+            frame = sys._getframe()  # and up the stack
             seen = []
             while frame is not None:
                 if "nearkin" in frame.f_code.co_filename and "runs" in frame.f_code.co_filename:
@@ -119,16 +127,18 @@ def spies():
 
 def test_nor_can_parts_of_the_users_own_find_them(folder, tmp_path, spies):
     gc.collect()
+
     def watch(entry):
         spies("callback", entry)
 
-    run = nearkin.train(words(folder, loss="spy", sampler="spy", backbone="spy"), runs=tmp_path / "runs", test=False,
-                        watch=watch)  # fmt: skip
+    run = nearkin.train(
+        words(folder, loss="spy", sampler="spy", backbone="spy"), runs=tmp_path / "runs", test=False, watch=watch
+    )
     assert {"loss", "sampler", "backbone", "callback", "the stack"} <= FOUND.keys()
     assert {what: found for what, found in FOUND.items() if found} == {}
     assert not (run.path / "test.parquet").exists()
     assert "testclass" not in "".join(p.read_text(errors="ignore") for p in run.path.glob("*.*") if p.suffix != ".pt")
-    nearkin.test(run)                                               # now they are read
+    nearkin.test(run)  # now they are read
     assert "testclass" in (run.path / "test.parquet").read_bytes().decode(errors="ignore")
 
 

@@ -8,8 +8,18 @@ import nearkin
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 
-WORDS = {"dataset": "folder", "data.size": 16, "data.crop": 16, "data.resize": 16, "backbone": "convnet", "dim": 8,
-         "train.batch": 8, "sampler.per_class": 2, "epochs": 2, "train.batches_per_epoch": 2}  # fmt: skip
+WORDS = {
+    "dataset": "folder",
+    "data.size": 16,
+    "data.crop": 16,
+    "data.resize": 16,
+    "backbone": "convnet",
+    "dim": 8,
+    "train.batch": 8,
+    "sampler.per_class": 2,
+    "epochs": 2,
+    "train.batches_per_epoch": 2,
+}
 
 
 @pytest.fixture
@@ -37,13 +47,18 @@ def test_a_final_run_is_tested_later_where_its_images_lie_now(images, tmp_path):
     moved = images.rename(tmp_path / "new")
     with pytest.raises(NearkinError, match="old"):
         nearkin.test(run)
-    assert CliRunner().invoke(app, ["test", run.hash, "--root", str(moved), "--runs", str(run.path.parent)]
-                              ).exit_code == 0  # fmt: skip
+    assert (
+        CliRunner().invoke(app, ["test", run.hash, "--root", str(moved), "--runs", str(run.path.parent)]).exit_code == 0
+    )
     assert run.tested
     (moved / "class3" / "0.png").unlink()
     with pytest.raises(NearkinError, match="was trained on data"):
-        nearkin.test(nearkin.train(WORDS | {"root": str(_again(moved, tmp_path)), "seed": 1}, runs=tmp_path / "runs",
-                                   test=False), root=moved)  # fmt: skip
+        nearkin.test(
+            nearkin.train(
+                WORDS | {"root": str(_again(moved, tmp_path)), "seed": 1}, runs=tmp_path / "runs", test=False
+            ),
+            root=moved,
+        )
 
 
 def _again(folder, tmp_path):

@@ -8,7 +8,7 @@ import nearkin
 def test_paused_and_resumed_is_never_paused(tiny, tmp_path):
     words = tiny | {"epochs": 3, "protocol": "fixed_val", "loss": "proxy_anchor"}
     whole = nearkin.train(words, runs=tmp_path / "whole")
-    for until in (1, 2, 2):                                         # the third has nothing to do
+    for until in (1, 2, 2):  # the third has nothing to do
         run = nearkin.train(words, runs=tmp_path / "paused", until=until)
         assert run.begun
         assert not run.final

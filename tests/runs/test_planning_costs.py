@@ -30,9 +30,18 @@ def words(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (8, 8), (20 * label, 60 * i, 0)).save(path)
     torch.save(create_backbone("convnet").network.state_dict(), tmp_path / "weights.pt")
-    return {"dataset": "folder", "root": str(tmp_path / "images"), "backbone": "convnet", "epochs": 1, "data.size": 8,
-            "weights": str(tmp_path / "weights.pt"), "train.batch": 4, "sampler.per_class": 2, "protocol": "kfold",
-            "protocol.folds": 3}  # fmt: skip
+    return {
+        "dataset": "folder",
+        "root": str(tmp_path / "images"),
+        "backbone": "convnet",
+        "epochs": 1,
+        "data.size": 8,
+        "weights": str(tmp_path / "weights.pt"),
+        "train.batch": 4,
+        "sampler.per_class": 2,
+        "protocol": "kfold",
+        "protocol.folds": 3,
+    }
 
 
 @pytest.fixture
@@ -43,7 +52,7 @@ def calls(monkeypatch):
     def count(place, name):
         function = getattr(place, name)
 
-        @wraps(function)                                            # a sampler's signature says its hyper-parameters
+        @wraps(function)  # a sampler's signature says its hyper-parameters
         def counting(*positional, **named):
             counted[name] += 1
             return function(*positional, **named)

@@ -21,7 +21,7 @@ def test_the_same_machine_gives_the_same_bits(tiny, tmp_path):
     assert found.again.path == tmp_path / "reproductions" / run.hash
     first = (found.again.path / "model.pt").stat().st_mtime_ns
     nearkin.reproduce(run, runs=tmp_path)
-    assert (found.again.path / "model.pt").stat().st_mtime_ns != first      # trained again, each time
+    assert (found.again.path / "model.pt").stat().st_mtime_ns != first  # trained again, each time
 
 
 def test_a_run_that_was_changed_is_found_out(tiny, tmp_path):
@@ -32,7 +32,7 @@ def test_a_run_that_was_changed_is_found_out(tiny, tmp_path):
     run.save("model.pt", state)
     found = nearkin.reproduce(run, runs=tmp_path)
     assert not found.same_bits
-    assert not found.ok                                             # same machine: bits are expected
+    assert not found.ok  # same machine: bits are expected
     told = CliRunner().invoke(app, ["reproduce", run.hash, "--runs", str(tmp_path)])
     assert told.exit_code == 1
     assert "not reproduced: same machine and versions, other bits" in told.output
@@ -50,7 +50,7 @@ def test_elsewhere_metrics_decide(tiny, tmp_path):
     assert found.differs["cpu"][0] == "another"
     result = run.result
     result["test"]["recall@1"] += 0.02
-    (run.path / "files.json").unlink()                              # else its checksum would say it
+    (run.path / "files.json").unlink()  # else its checksum would say it
     (run.path / "result.json").write_text(json.dumps(result))
     assert not nearkin.reproduce(run, runs=tmp_path).ok
 

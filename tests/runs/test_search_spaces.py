@@ -21,17 +21,17 @@ from nearkin.spaces import Space
 REGISTRIES = dict(zip(SEARCHED, (LOSSES, MINERS, REGULARISERS, METHODS), strict=True))
 PARTS = [(part, name) for part, registry in REGISTRIES.items() for name in registry.names()]
 SPACES = [(part, name, key) for part, name in PARTS for key in declared(REGISTRIES[part][name])]
-NOT_SEARCHED = {                                    # numbers that no space is declared for, and why
+NOT_SEARCHED = {  # numbers that no space is declared for, and why
     "loss.angular.npair": "only its ratio to lam matters",
     "loss.margin.nu": "a penalty that its source leaves out",
     "miner.distance_weighted.upper": "the source's code has no limit",
     "miner.semihard.margin": "the loss's margin, which is searched",
 }
-DEFAULT_OUTSIDE = {                                 # the published grid does not have nearkin's default
+DEFAULT_OUTSIDE = {  # the published grid does not have nearkin's default
     "loss.soft_triple.delta": "0.01, between its first two steps",
     "loss.soft_triple.train.groups.loss.lr": "the base rate, 1e-3 from random weights",
 }
-TABLE_15 = [                                        # Psomas 2020: loss, symbol, key, range, step, is 0 left out
+TABLE_15 = [  # Psomas 2020: loss, symbol, key, range, step, is 0 left out
     ("multi_similarity", "margin λ", "loss.base", (0, 1), 0.1, False),
     ("multi_similarity", "scale α", "loss.alpha", (0, 100), 2, True),
     ("multi_similarity", "scale β", "loss.beta", (0, 100), 2, True),
@@ -138,7 +138,7 @@ def test_table_15(loss, symbol, key, ends, step, open_below):
     space = search_space(spec)[key]
     low, high = ends
     wanted = [low + i * step for i in range(round((high - low) / step) + 1)][1 if open_below else 0 :]
-    if symbol == "gamma":                           # the thesis multiplies by it, nearkin divides
+    if symbol == "gamma":  # the thesis multiplies by it, nearkin divides
         wanted = [1 / factor for factor in wanted]
         assert "factor" in space.source
     assert space.values(999) == pytest.approx(wanted, abs=1e-12)
@@ -148,21 +148,33 @@ def test_table_15(loss, symbol, key, ends, step, open_below):
 class TestOfASpec:
     def test_all_parts_with_their_dots(self):
         words = {"loss": "margin", "miner": "distance_weighted", "regulariser": "rho", "method": "drml"}
-        keys = ["loss.margin", "loss.beta", "train.groups.loss.lr", "miner.cutoff", "regulariser.p_switch",
-                "method.w_rep", "method.w_rec"]  # fmt: skip
+        keys = [
+            "loss.margin",
+            "loss.beta",
+            "train.groups.loss.lr",
+            "miner.cutoff",
+            "regulariser.p_switch",
+            "method.w_rep",
+            "method.w_rec",
+        ]
         spaces = search_space(make_spec(words))
         assert list(spaces) == keys
         check_spaces(make_spec(words), spaces)
 
-    @pytest.mark.parametrize(("words", "keys"), [
-        ({"loss": "contrastive"}, {"loss.pos_margin", "loss.neg_margin"}),
-        ({"loss": "contrastive", "loss.form": "similarity"}, {"loss.threshold"}),
-        ({"loss": "margin", "loss.learn_beta": False}, {"loss.margin", "loss.beta"}),
-        ({"loss": "npair", "loss.unit": True}, set()),
-        ({"loss": "hist", "loss.graph": "none", "loss.distribution_loss": False},
-         {"loss.lam", "train.groups.distributions.lr", "train.groups.hgnn.lr"}),
-        ({"loss": "softmax"}, {"train.groups.loss.lr"}),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "keys"),
+        [
+            ({"loss": "contrastive"}, {"loss.pos_margin", "loss.neg_margin"}),
+            ({"loss": "contrastive", "loss.form": "similarity"}, {"loss.threshold"}),
+            ({"loss": "margin", "loss.learn_beta": False}, {"loss.margin", "loss.beta"}),
+            ({"loss": "npair", "loss.unit": True}, set()),
+            (
+                {"loss": "hist", "loss.graph": "none", "loss.distribution_loss": False},
+                {"loss.lam", "train.groups.distributions.lr", "train.groups.hgnn.lr"},
+            ),
+            ({"loss": "softmax"}, {"train.groups.loss.lr"}),
+        ],
+    )
     def test_idle_hyperparameters_are_left_out(self, words, keys):
         assert set(search_space(make_spec(words))) == keys
 
@@ -212,9 +224,14 @@ class Picky(Triplet):
 
 class TestGiven:
     def test_whole_numbers_by_the_setting_and_short_forms(self):
-        given = {"dim": {"low": 64, "high": 512, "log": True}, "loss.bins": {"low": 5, "high": 20},
-                 "lr": {"low": "1e-5", "high": 1, "log": True}, "train.groups.head.lr": {"low": 1, "high": 2},
-                 "miner": ["hard", "random"], "miner.epsilon": {"low": 1, "high": 2}}  # fmt: skip
+        given = {
+            "dim": {"low": 64, "high": 512, "log": True},
+            "loss.bins": {"low": 5, "high": 20},
+            "lr": {"low": "1e-5", "high": 1, "log": True},
+            "train.groups.head.lr": {"low": 1, "high": 2},
+            "miner": ["hard", "random"],
+            "miner.epsilon": {"low": 1, "high": 2},
+        }
         spec = make_spec({"loss": "fastap"})
         assert given_spaces(spec, given) == {
             "model.dim": Space(64, 512, log=True, source="given", whole=True),
@@ -225,25 +242,52 @@ class TestGiven:
             "miner.epsilon": Space(1.0, 2.0, source="given"),
         }
 
-    @pytest.mark.parametrize(("words", "key", "space", "said"), [
-        ({"loss": "multi_similarity"}, "loss.alpha", Space(0, 100, 2),
-         "search space of loss.alpha, 0 to 100 in steps of 2: alpha=0.0: must be above 0"),
-        ({"loss": "angular"}, "loss.alpha", Space(30, 90), "loss.alpha, 30 to 90: alpha=90.0: an angle"),
-        ({"loss": "fastap"}, "loss.bins", Space(0, 5, whole=True),
-         "loss.bins, whole numbers 0 to 5: bins=0: must be at least 1"),
-        ({"loss": "triplet"}, "loss.magrin", Space(0, 1), "unknown key 'magrin' of loss 'triplet': did you mean"),
-        ({"loss": "triplet"}, "train.groups.loss.lr", Space(1e-6, 1, log=True),
-         "train.groups.loss: there is no such group"),
-        ({"loss": "triplet"}, "train.lr", Space(-1, 1), "train.lr, -1 to 1: train.lr=-1.0"),
-        ({"loss": "triplet", "miner": "hard"}, "miner.name", Space(options=["hard", "multi_similarity"]),
-         "one of hard, multi_similarity: miner MultiSimilarity gives PairMasks"),
-        ({"loss": "triplet", "method": "drml"}, "method.w_rep", Space(-1, 1), "w_rep=-1.0: must be at least 0"),
-        ({"loss": "triplet", "method": "drml"}, "train.groups.loss.lr", Space(1e-6, 1, log=True),
-         "there is no such group"),
-        ({"loss": "triplet", "miner": "distance_weighted", "miner.upper": 0.8}, "miner.cutoff", Space(0.1, 1),
-         "miner.cutoff, 0.1 to 1: upper=0.8: must be above 1"),
-        ({"loss": f"{__name__}.Picky"}, "loss.margin", Space(0.1, 0.9), "loss.margin, 0.1 to 0.9: no wide margins"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "key", "space", "said"),
+        [
+            (
+                {"loss": "multi_similarity"},
+                "loss.alpha",
+                Space(0, 100, 2),
+                "search space of loss.alpha, 0 to 100 in steps of 2: alpha=0.0: must be above 0",
+            ),
+            ({"loss": "angular"}, "loss.alpha", Space(30, 90), "loss.alpha, 30 to 90: alpha=90.0: an angle"),
+            (
+                {"loss": "fastap"},
+                "loss.bins",
+                Space(0, 5, whole=True),
+                "loss.bins, whole numbers 0 to 5: bins=0: must be at least 1",
+            ),
+            ({"loss": "triplet"}, "loss.magrin", Space(0, 1), "unknown key 'magrin' of loss 'triplet': did you mean"),
+            (
+                {"loss": "triplet"},
+                "train.groups.loss.lr",
+                Space(1e-6, 1, log=True),
+                "train.groups.loss: there is no such group",
+            ),
+            ({"loss": "triplet"}, "train.lr", Space(-1, 1), "train.lr, -1 to 1: train.lr=-1.0"),
+            (
+                {"loss": "triplet", "miner": "hard"},
+                "miner.name",
+                Space(options=["hard", "multi_similarity"]),
+                "one of hard, multi_similarity: miner MultiSimilarity gives PairMasks",
+            ),
+            ({"loss": "triplet", "method": "drml"}, "method.w_rep", Space(-1, 1), "w_rep=-1.0: must be at least 0"),
+            (
+                {"loss": "triplet", "method": "drml"},
+                "train.groups.loss.lr",
+                Space(1e-6, 1, log=True),
+                "there is no such group",
+            ),
+            (
+                {"loss": "triplet", "miner": "distance_weighted", "miner.upper": 0.8},
+                "miner.cutoff",
+                Space(0.1, 1),
+                "miner.cutoff, 0.1 to 1: upper=0.8: must be above 1",
+            ),
+            ({"loss": f"{__name__}.Picky"}, "loss.margin", Space(0.1, 0.9), "loss.margin, 0.1 to 0.9: no wide margins"),
+        ],
+    )
     def test_outside_the_bounds_is_refused_by_key_space_and_reason(self, words, key, space, said):
         with pytest.raises(NearkinError) as error:
             check_spaces(make_spec(words), {key: space})
@@ -259,16 +303,19 @@ class TestGiven:
 
 
 class TestValueNow:
-    @pytest.mark.parametrize(("words", "key", "value"), [
-        ({"loss": "margin"}, "loss.beta", 1.2),
-        ({"loss": "margin", "loss.beta": 0.6}, "loss.beta", 0.6),
-        ({"loss": "margin", "lr": 1e-4}, "train.groups.loss.lr", 5e-3),
-        ({"loss": "margin", "train.groups.loss.lr": 0.5}, "train.groups.loss.lr", 0.5),
-        ({"loss": "hist"}, "train.groups.hgnn.lr", 5e-4),
-        ({"lr": 1e-4}, "train.groups.head.lr", 1e-4),
-        ({}, "train.lr", 1e-3),
-        ({}, "model.dim", 128),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "key", "value"),
+        [
+            ({"loss": "margin"}, "loss.beta", 1.2),
+            ({"loss": "margin", "loss.beta": 0.6}, "loss.beta", 0.6),
+            ({"loss": "margin", "lr": 1e-4}, "train.groups.loss.lr", 5e-3),
+            ({"loss": "margin", "train.groups.loss.lr": 0.5}, "train.groups.loss.lr", 0.5),
+            ({"loss": "hist"}, "train.groups.hgnn.lr", 5e-4),
+            ({"lr": 1e-4}, "train.groups.head.lr", 1e-4),
+            ({}, "train.lr", 1e-3),
+            ({}, "model.dim", 128),
+        ],
+    )
     def test_given_or_by_default(self, words, key, value):
         assert value_now(make_spec(words), key) == pytest.approx(value)
 

@@ -28,8 +28,14 @@ def pictures(root, seed):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Words, and a run that was trained with them."""
-    words = {"dataset": "folder", "root": pictures(tmp_path_factory.mktemp("data") / "a", 0), "dim": 8,
-             "train.batch": 8, "sampler.per_class": 2, "epochs": 1}  # fmt: skip
+    words = {
+        "dataset": "folder",
+        "root": pictures(tmp_path_factory.mktemp("data") / "a", 0),
+        "dim": 8,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        "epochs": 1,
+    }
     return words, nearkin.train(words, runs=tmp_path_factory.mktemp("runs"))
 
 
@@ -53,13 +59,15 @@ def forget(run, tmp_path):
 def test_a_run_goes_on_from_the_backbone_of_another(trained, tmp_path):
     words, run = trained
     given = run.load("model.pt")["model"]
-    start = nearkin.train(words | {"weights": str(run.path / "model.pt"), "epochs": 0, "model.freeze_bn": False,
-                                   "model.pool": "avg"}, runs=tmp_path)  # fmt: skip
+    start = nearkin.train(
+        words | {"weights": str(run.path / "model.pt"), "epochs": 0, "model.freeze_bn": False, "model.pool": "avg"},
+        runs=tmp_path,
+    )
     state = start.load("model.pt")["model"]
     backbone = [k for k in given if k.startswith("backbone.")]
     assert backbone
     assert all(torch.equal(given[k], state[k]) for k in backbone)
-    assert not torch.equal(given["head.weight"], state["head.weight"])      # the head begins anew
+    assert not torch.equal(given["head.weight"], state["head.weight"])  # the head begins anew
     with pytest.raises(NearkinError, match=r"is the folder of a run; its weights are .*model.pt"):
         prepare(make_spec(words | {"weights": str(run.path)}))
 
@@ -70,7 +78,7 @@ def test_the_record_of_a_run(trained):
     (record,) = run.load("model.pt")["seen"]
     assert (record["run"], record["data"], record["data_hash"]) == (run.hash, "folder", run.head()["data_hash"])
     assert record["rows"].tolist() == [*split["train"], *split["val"]]
-    assert len(record["classes"]) == 6                              # half of 12; hashes, not names
+    assert len(record["classes"]) == 6  # half of 12; hashes, not names
     assert not any("class" in name for name in record["classes"])
 
 
@@ -80,7 +88,7 @@ def test_test_images_and_classes_that_the_weights_have_seen(trained, tmp_path, h
     path = {"as it is": run.path / "model.pt", "copied": tmp_path / "net.pt"}.get(how) or forget(run, tmp_path)
     if how == "copied":
         path.write_bytes((run.path / "model.pt").read_bytes())
-    prepare(make_spec(words | {"weights": str(path)}))              # the same division: nothing of its test was seen
+    prepare(make_spec(words | {"weights": str(path)}))  # the same division: nothing of its test was seen
     message = refusal(words | {"protocol.seed": 1}, path)
     mine, theirs = (prepare(make_spec(words | {"protocol.seed": seed})).split for seed in (0, 1))
     images = len({*mine.train, *mine.val} & set(theirs.test.images))
@@ -97,9 +105,10 @@ def test_classes_by_name_where_the_data_differ(trained, tmp_path):
     message = refusal(words | {"protocol.seed": 1}, run.path / "model.pt")
     assert "learned from 0 of the 36 images and" in message
     prepare(make_spec(words | {"weights": str(run.path / "model.pt")}))
-    prepare(make_spec(words | {"protocol.seed": 1, "weights": str(forget(run, tmp_path))}))     # it names no classes
-    prepare(make_spec({"dataset": "glyphs", "data.classes": 24, "data.per_class": 8,
-                       "weights": str(run.path / "model.pt")}))     # another data set  # fmt: skip
+    prepare(make_spec(words | {"protocol.seed": 1, "weights": str(forget(run, tmp_path))}))  # it names no classes
+    prepare(
+        make_spec({"dataset": "glyphs", "data.classes": 24, "data.per_class": 8, "weights": str(run.path / "model.pt")})
+    )  # another data set
 
 
 def test_known_classes_are_right_within_but_known_images_are_not(trained, tmp_path):

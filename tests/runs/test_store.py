@@ -17,8 +17,15 @@ from nearkin.runs import environment, listing
 from nearkin.runs.log import LogReader, read_log
 from nearkin.runs.store import SCHEMA, Run, Store
 
-TINY = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-        "train.batch": 16, "sampler.per_class": 4}  # fmt: skip
+TINY = {
+    "dataset": "glyphs",
+    "data.classes": 24,
+    "data.per_class": 10,
+    "backbone": "convnet",
+    "dim": 16,
+    "train.batch": 16,
+    "sampler.per_class": 4,
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +64,7 @@ class TestListing:
         assert listed(runs, "--where", "loss=margin", "--where", "seed=1") == []
         figures = [row["map_at_r"] for row in listed(runs, "--sort", "map_at_r")]
         assert figures[:2] == sorted(figures[:2], reverse=True)
-        assert figures[2] is None                                   # the trial
+        assert figures[2] is None  # the trial
         for options, said in ((["--sort", "map_at"], "mean map_at_r"), (["--where", "los=x"], "did you mean loss")):
             done = CliRunner().invoke(app, ["runs", "list", "--runs", str(runs), *options])
             assert said in str(done.exception)
@@ -66,7 +73,7 @@ class TestListing:
         run = Store(runs).find(next(row["run"] for row in listed(runs) if row["loss"] == "margin"))
         assert "loss=margin" in listing.describe(run.stored)
         assert "miner=distance_weighted" in listing.describe(run.stored)
-        assert "beta" not in listing.describe(run.stored)           # a default
+        assert "beta" not in listing.describe(run.stored)  # a default
 
     def test_a_run_of_before_the_first_release_is_refused_in_one_sentence(self, copied):
         path = next(p for p in sorted(copied.iterdir()) if p.is_dir())
@@ -84,7 +91,7 @@ class TestListing:
         first, second, third = sorted(p for p in copied.iterdir() if p.is_dir())
         (first / "spec.yaml").write_text("spec: [1, 2")
         for path in (second, third):
-            (path / "files.json").unlink()                          # else their checksums would say it
+            (path / "files.json").unlink()  # else their checksums would say it
         (second / "spec.yaml").write_text(yaml.safe_dump({"schema": SCHEMA + 1, "spec": {}}))
         (third / "final.json").write_text("{")
         (copied / "foreign").mkdir()
@@ -124,7 +131,7 @@ class TestIdentity:
     def test_a_stored_run_that_means_something_else_is_not_taken(self, copied, tiny):
         run = nearkin.train(tiny | {"loss": "triplet"}, runs=copied, epochs=1)
         head = run.head()
-        head["spec"]["loss"]["margin"] = 0.7                        # as if the default had been another
+        head["spec"]["loss"]["margin"] = 0.7  # as if the default had been another
         (run.path / "spec.yaml").write_text(yaml.safe_dump(head))
         (run.path / "files.json").unlink()
         with pytest.raises(NearkinError, match=r"loss\.margin=0\.7 is stored, loss\.margin=0\.2 is asked for"):
@@ -157,7 +164,7 @@ class Pull(PairLoss):
 class TestSessions:
     def test_seconds_and_environments_add_up(self, tiny, tmp_path, monkeypatch):
         monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
-        clock = iter(range(0, 100_000, 10))                         # every look at the clock is ten seconds later
+        clock = iter(range(0, 100_000, 10))  # every look at the clock is ten seconds later
         monkeypatch.setattr("nearkin.engine.loop.time.monotonic", lambda: next(clock))
 
         def watch(entry):
@@ -183,13 +190,17 @@ class TestSessions:
         subprocess.run([*git, "init", "-q"], check=True)
         package = tmp_path / "libs" / "nearkin"
         shutil.copytree(os.path.dirname(nearkin.__file__), package)
-        for tracked in (False, True):                               # ignored as a venv is, or checked in
+        for tracked in (False, True):  # ignored as a venv is, or checked in
             if tracked:
                 subprocess.run([*git, "add", "libs"], check=True)
             subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
             code = "from nearkin.runs import environment as e; print(e.__file__, e._commit())"
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONPATH": str(package.parent)})  # fmt: skip
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(package.parent)},
+            )
             assert done.stdout.split() == [str(package / "runs" / "environment.py"), "None"], done.stderr
 
 
@@ -197,7 +208,7 @@ class TestLog:
     def test_a_last_line_that_was_cut_short_is_left_out(self, tmp_path):
         log = tmp_path / "log.jsonl"
         whole = [{"step": 1}, {"epoch_end": 1, "validation": {"map_at_r": 0.5}}]
-        for cut in ('{"epoch_end": 2, "validation": {"map_at_r": 0.5}', '{"step', ""):     # the first ends in a brace
+        for cut in ('{"epoch_end": 2, "validation": {"map_at_r": 0.5}', '{"step', ""):  # the first ends in a brace
             log.write_text("".join(json.dumps(line) + "\n" for line in whole) + cut)
             assert read_log(log) == whole
         assert read_log(tmp_path / "absent.jsonl") == []
@@ -212,7 +223,7 @@ class TestLog:
             file.write('ep": 2}\n')
         assert reader.more() == [{"step": 2}]
         assert reader.more() == []
-        log.write_text('{"step": 1}\n')                             # cut back by a resumed run
+        log.write_text('{"step": 1}\n')  # cut back by a resumed run
         assert reader.more() == [{"step": 1}]
 
     def test_a_look_at_a_long_log_reads_only_its_end(self, tmp_path):
@@ -222,7 +233,7 @@ class TestLog:
         assert len(reader.more()) == 100_000
         with open(log, "a") as file:
             file.write('{"step": 2}\n')
-        with open(log, "r+") as file:                               # what was read before is not looked at again
+        with open(log, "r+") as file:  # what was read before is not looked at again
             file.write("x" * 11)
         assert reader.more() == [{"step": 2}]
 

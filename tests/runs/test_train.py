@@ -37,8 +37,21 @@ def same(a, b):
 
 def test_a_run_is_stored_whole(tiny, tmp_path):
     run = nearkin.train(tiny, runs=tmp_path)
-    files = {"spec.yaml", "split.json", "environment.json", "log.jsonl", "model.pt", "validation.npz", "final.json",
-             "embeddings.npz", "test.parquet", "per_query.parquet", "result.json", "files.json", "lock"}  # fmt: skip
+    files = {
+        "spec.yaml",
+        "split.json",
+        "environment.json",
+        "log.jsonl",
+        "model.pt",
+        "validation.npz",
+        "final.json",
+        "embeddings.npz",
+        "test.parquet",
+        "per_query.parquet",
+        "result.json",
+        "files.json",
+        "lock",
+    }
     assert {p.name for p in run.path.iterdir()} == files
     assert run.spec.hash(run.result["data_hash"], prepare(run.spec).split.hash()) == run.hash
     with np.load(run.path / "embeddings.npz") as stored:
@@ -81,18 +94,23 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("method", [
-    {"loss": "proxy_anchor"},
-    {"loss": "triplet", "miner": "random"},
-    {"loss": "hist", "train.warmup": 1, "train.warmup_counts": False},
-    {"loss": "multi_similarity", "miner": "multi_similarity", "train.schedule": "cosine"},
-], ids=lambda words: words["loss"])  # fmt: skip
+@pytest.mark.parametrize(
+    "method",
+    [
+        {"loss": "proxy_anchor"},
+        {"loss": "triplet", "miner": "random"},
+        {"loss": "hist", "train.warmup": 1, "train.warmup_counts": False},
+        {"loss": "multi_similarity", "miner": "multi_similarity", "train.schedule": "cosine"},
+    ],
+    ids=lambda words: words["loss"],
+)
 def test_stopped_at_any_step_equals_never_stopped(tiny, tmp_path, method, monkeypatch):
-    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)      # a checkpoint after every step
+    monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)  # a checkpoint after every step
     words = tiny | method
     straight = nearkin.train(words, runs=tmp_path / "straight")
     steps = max(line.get("step", 0) for line in straight.log_lines())
-    for stop in (steps // 2 - 1, steps):                            # inside and at the end of an epoch
+    for stop in (steps // 2 - 1, steps):  # inside and at the end of an epoch
+
         def watch(entry, stop=stop):
             if entry.get("step") == stop:
                 raise Stop
@@ -104,7 +122,7 @@ def test_stopped_at_any_step_equals_never_stopped(tiny, tmp_path, method, monkey
         assert same(weights(resumed), weights(straight))
         assert resumed.result["test"] == straight.result["test"]
         numbers = [line["step"] for line in resumed.log_lines() if "step" in line]
-        assert numbers == list(range(1, steps + 1))                 # the log was cut back to the checkpoint
+        assert numbers == list(range(1, steps + 1))  # the log was cut back to the checkpoint
 
 
 KILLED = """
@@ -195,8 +213,14 @@ def test_warm_up_trains_only_what_is_new(tiny, tmp_path):
     """A backbone from given weights waits; head and proxies train at once."""
     start = nearkin.train(tiny | {"epochs": 0}, runs=tmp_path)
     path = tmp_path / "weights.pt"
-    torch.save({k.removeprefix("backbone."): v for k, v in start.load("model.pt")["model"].items()
-                if k.startswith("backbone.")}, path)  # fmt: skip
+    torch.save(
+        {
+            k.removeprefix("backbone."): v
+            for k, v in start.load("model.pt")["model"].items()
+            if k.startswith("backbone.")
+        },
+        path,
+    )
     words = tiny | {"weights": str(path)}
     warm = nearkin.train(words | {"epochs": 1, "train.warmup": 1}, runs=tmp_path)
     cold = nearkin.train(words | {"epochs": 1, "train.warmup": 0}, runs=tmp_path)
@@ -218,8 +242,9 @@ class TestOptimiser:
         assert {name: g["lr"] for name, g in groups.items()} == {"backbone": 0.01, "head": 0.01, "loss": 1.0}
 
     def test_any_group_can_be_set(self):
-        groups = self.groups(**{"train.groups.loss.lr": 0.5, "train.groups.head.weight_decay": 0.3,
-                                "train.groups.backbone.eps": 1.0})  # fmt: skip
+        groups = self.groups(
+            **{"train.groups.loss.lr": 0.5, "train.groups.head.weight_decay": 0.3, "train.groups.backbone.eps": 1.0}
+        )
         assert groups["loss"]["lr"] == 0.5
         assert groups["head"]["weight_decay"] == 0.3
         assert groups["backbone"]["eps"] == 1.0
@@ -379,7 +404,7 @@ class TestRecipes:
 
     def test_an_open_batch_shrinks_to_the_data(self, tiny):
         few = {k: v for k, v in tiny.items() if k != "train.batch"}
-        assert prepare(make_spec(few)).spec.train.batch == 40       # 10 classes of 4
+        assert prepare(make_spec(few)).spec.train.batch == 40  # 10 classes of 4
         del few["sampler.per_class"]
         assert prepare(make_spec(few, {"loss": "proxy_anchor"})).spec.train.batch == 100
 

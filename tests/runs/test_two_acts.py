@@ -40,8 +40,15 @@ def shop(tmp_path):
             Image.fromarray(pixels).save(tmp_path / name)
             lines.append(f"{name},thing{c:02d},{split}")
     (tmp_path / "shop.csv").write_text("\n".join(lines))
-    return {"dataset": "csv", "root": str(tmp_path / "shop.csv"), "dim": 8, "epochs": 1, "train.batch": 8,
-            "sampler.per_class": 2, "protocol": "standard"}  # fmt: skip
+    return {
+        "dataset": "csv",
+        "root": str(tmp_path / "shop.csv"),
+        "dim": 8,
+        "epochs": 1,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        "protocol": "standard",
+    }
 
 
 class TestTheTest:
@@ -91,9 +98,9 @@ class TestTheTest:
         monkeypatch.setattr("nearkin.runs.fit._fit", never)
         with np.load(run.path / "embeddings.npz") as held:
             stored = dict(held)
-        stored["labels"] = np.roll(stored["labels"], 1)             # so that one sees that it was measured again
+        stored["labels"] = np.roll(stored["labels"], 1)  # so that one sees that it was measured again
         np.savez(run.path / "embeddings.npz", **stored)
-        (run.path / "files.json").unlink()                          # else their checksum would say it
+        (run.path / "files.json").unlink()  # else their checksum would say it
         assert nearkin.test(run)["map_at_r"] != before["map_at_r"]
         assert json.loads((run.path / "tests.json").read_text())["cosine"]["evaluation"] == 2
         assert nearkin.train(tiny, runs=run.path.parent, epochs=1).hash == run.hash
@@ -120,7 +127,7 @@ class TestTheTest:
         split = run.head()["split_hash"]
         assert store.openings() == {split: 1}
         nearkin.test(run, metrics=["nmi"])
-        nearkin.test(run, metrics=["nmi"])                          # stored: nothing was opened
+        nearkin.test(run, metrics=["nmi"])  # stored: nothing was opened
         assert store.openings() == {split: 2}
         other = nearkin.train(tiny, runs=run.path.parent, epochs=1, seed=1)
         assert store.openings() == {other.head()["split_hash"]: 3}
@@ -140,7 +147,7 @@ class TestRoles:
         listed = pq.read_table(run.path / "test.parquet").to_pydict()
         assert set(listed["role"]) == {"query", "gallery"}
         assert listed["path"][0].endswith(".png")
-        assert "/" not in listed["path"][0]                         # relative to the root
+        assert "/" not in listed["path"][0]  # relative to the root
         table = nearkin.data.load_table("csv", shop["root"])
         for row, path, name in zip(listed["row"], listed["path"], listed["class"], strict=True):
             assert table.shown(row) == path
@@ -183,13 +190,13 @@ class TestCurve:
     def test_a_test_curve_is_read_after_the_run_is_final(self, tiny, tmp_path):
         plain = nearkin.train(tiny, runs=tmp_path / "plain", epochs=3)
         run = nearkin.train(tiny, runs=tmp_path / "curve", epochs=3, **{"train.curve": True})
-        assert run.hash == plain.hash                               # it changes nothing
+        assert run.hash == plain.hash  # it changes nothing
         assert run.metrics() == plain.metrics()
         curve = run.read_json("curve.json")
         assert [point["epoch"] for point in curve["epochs"]] == [1, 2, 3]
         assert (curve["last"], curve["validated"]) == (3, run.result["epoch"])
         chosen = curve["epochs"][run.result["epoch"] - 1]["metrics"]
-        assert chosen == pytest.approx(run.metrics(), abs=0.03)     # float32
+        assert chosen == pytest.approx(run.metrics(), abs=0.03)  # float32
         for key, best in curve["best_on_test"].items():
             assert best["value"] == max(point["metrics"][key] for point in curve["epochs"])
         rows = run.curve()
@@ -207,14 +214,17 @@ class TestCurve:
 class TestCheckedBefore:
     """What can be known before training is checked before training."""
 
-    @pytest.mark.parametrize(("words", "said"), [
-        ({"train.select": "recall"}, "which k.*train.select=recall@1"),
-        ({"train.select": "maps"}, "unknown metric 'maps'"),
-        ({"train.select": "pi_ratio"}, "neither high nor low is better"),
-        ({"train.select": "recall@500"}, "k=500, but there are 20 validation images"),
-        ({"train.patience": 1, "train.eval_every": 2}, "is below train.eval_every"),
-        ({"model.head": "none", "cut": "all", "loss": "contrastive"}, "there is nothing to train"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ({"train.select": "recall"}, "which k.*train.select=recall@1"),
+            ({"train.select": "maps"}, "unknown metric 'maps'"),
+            ({"train.select": "pi_ratio"}, "neither high nor low is better"),
+            ({"train.select": "recall@500"}, "k=500, but there are 20 validation images"),
+            ({"train.patience": 1, "train.eval_every": 2}, "is below train.eval_every"),
+            ({"model.head": "none", "cut": "all", "loss": "contrastive"}, "there is nothing to train"),
+        ],
+    )
     def test_refused(self, tiny, tmp_path, words, said):
         with pytest.raises(NearkinError, match=said):
             nearkin.train(tiny, runs=tmp_path, watch=lambda entry: never() if "step" in entry else None, **words)
@@ -238,7 +248,7 @@ def test_the_untrained_network_is_computed_once(tiny, tmp_path):
     runs = {nearkin.train(tiny, runs=tmp_path, epochs=0, loss=loss).hash for loss in ("triplet", "nt_xent", "softmax")}
     assert len(runs) == 1
     run = Store(tmp_path).find(next(iter(runs)))
-    assert run.result["validation"]["map_at_r"] > 0                 # measured, though nothing was chosen by it
+    assert run.result["validation"]["map_at_r"] > 0  # measured, though nothing was chosen by it
     assert run.result["select"] is None
 
 
@@ -253,7 +263,7 @@ def test_the_chosen_weights_and_the_checkpoint_belong_together(tiny, tmp_path, m
             original(self, name, state)
             saves.append(name)
             if sum(n.startswith("model-") for n in saves) == kill_at and name.startswith("model-"):
-                raise KeyboardInterrupt                             # right after the weights, before the checkpoint
+                raise KeyboardInterrupt  # right after the weights, before the checkpoint
 
         runs = tmp_path / f"kill{kill_at}"
         with monkeypatch.context() as patched:

@@ -60,7 +60,7 @@ def stops_at(scores, every, patience):
     return len(scores), best_epoch
 
 
-@pytest.mark.parametrize(("every", "patience"), [(2, 9), (5, 14), (20, 39)])           # CUB, Cars196, SOP
+@pytest.mark.parametrize(("every", "patience"), [(2, 9), (5, 14), (20, 39)])  # CUB, Cars196, SOP
 @pytest.mark.parametrize("peak", [4, 10, 23])
 def test_the_reality_checks_patience_is_one_more_here(tiny, tmp_path, monkeypatch, every, patience, peak):
     scores = [1 - abs(epoch - peak) / 100 for epoch in range(1, 71)]

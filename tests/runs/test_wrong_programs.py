@@ -32,10 +32,15 @@ from nearkin.runs.prepare import prepare
 from nearkin.samplers import BatchSampler, HardNeighbours
 
 TINY = {
-    "dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-    "train.batch": 16, "epochs": 2,
-}  # fmt: skip
-SEEN: dict[str, list[Any]] = {}                 # what the parts below were given, in the run that came last
+    "dataset": "glyphs",
+    "data.classes": 24,
+    "data.per_class": 10,
+    "backbone": "convnet",
+    "dim": 16,
+    "train.batch": 16,
+    "epochs": 2,
+}
+SEEN: dict[str, list[Any]] = {}  # what the parts below were given, in the run that came last
 KINDS = ("sampler", "filled", "rows", "train", "eval", "z", "triplets")
 
 
@@ -77,14 +82,17 @@ class WatchedNet(ConvNet):
 class WatchedLoss(Triplet):
     def compute(self, pairs, triplets=None):
         SEEN["z"].append(pairs.z.detach().clone())
-        SEEN["triplets"].append(torch.stack(list(triplets)))        # (3, T)
+        SEEN["triplets"].append(torch.stack(list(triplets)))  # (3, T)
         return super().compute(pairs, triplets)
 
 
 PARTS = [
-    (DATASETS, "cropped_glyphs", CroppedGlyphs), (SAMPLERS, "one_batch", OneBatch), (LOSSES, "watched", WatchedLoss),
-    (SAMPLERS, "watched_neighbours", WatchedNeighbours), (BACKBONES, "watched", WatchedNet),
-]  # fmt: skip
+    (DATASETS, "cropped_glyphs", CroppedGlyphs),
+    (SAMPLERS, "one_batch", OneBatch),
+    (LOSSES, "watched", WatchedLoss),
+    (SAMPLERS, "watched_neighbours", WatchedNeighbours),
+    (BACKBONES, "watched", WatchedNet),
+]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +139,7 @@ def test_the_miner_draws_anew_at_every_step(repeated, watched):
 def test_images_are_augmented_anew_at_every_step(repeated, watched):
     shown = repeated[1]["train"]
     assert len(shown) == 8
-    for image in range(16):                                         # each of them, not only some
+    for image in range(16):  # each of them, not only some
         assert all_different([x[image] for x in shown])
     other = watched(REPEATED | {"seed": 1})[1]["train"]
     assert all_different([*shown, *other])
@@ -145,7 +153,7 @@ def test_a_run_validates_on_images_as_they_are(repeated):
     known = {image.numpy().tobytes() for image in everything}
     shown = {image.numpy().tobytes() for x in seen["eval"] for image in x}
     assert {everything[row].numpy().tobytes() for row in prepared.split.val} <= shown <= known
-    assert not {image.numpy().tobytes() for x in seen["train"] for image in x} & known     # it would be noticed
+    assert not {image.numpy().tobytes() for x in seen["train"] for image in x} & known  # it would be noticed
 
     model = rebuild(run.spec)
     load_model(model, run)
@@ -162,7 +170,7 @@ def test_the_loop_refreshes_the_bank_of_a_sampler(watched):
     _, seen = watched({"sampler": "watched_neighbours"})
     (sampler,), (bank,) = seen["sampler"], seen["filled"]
     first = bank.clone()
-    assert len(seen["rows"]) > len(sampler)                         # more than a pass
+    assert len(seen["rows"]) > len(sampler)  # more than a pass
     for rows, z in zip(seen["rows"], seen["z"], strict=True):
         bank[torch.from_numpy(rows)] = unit(z)
     assert torch.equal(sampler.bank, bank)
@@ -181,8 +189,15 @@ class TestClipping:
             state = run.load("model.pt")["model"]
             return torch.cat([state[name].flatten() for name, _ in rebuild(run.spec).named_parameters()]).double()
 
-        words = {"loss": "lifted_similarity", "train.optimiser": "sgd", "train.momentum": 0, "lr": self.LR,
-                 "train.weight_decay": 0, "epochs": 1, "train.batches_per_epoch": 1}  # fmt: skip
+        words = {
+            "loss": "lifted_similarity",
+            "train.optimiser": "sgd",
+            "train.momentum": 0,
+            "lr": self.LR,
+            "train.weight_decay": 0,
+            "epochs": 1,
+            "train.batches_per_epoch": 1,
+        }
         start = flat(words | {"epochs": 0})
         return lambda **clip: (start - flat(words | {f"train.{k}": v for k, v in clip.items()})) / self.LR
 
@@ -200,13 +215,20 @@ class TestClipping:
 
 
 SPECIAL = {
-    "model.backbone": "resnet50", "model.weights": "imagenet", "model.head": "none", "model.cut": "all",
-    "train.groups": {"head": {"lr": 1.0}}, "train.select": "recall@1", "train.momentum": 0.5, "data.name": "cub",
-    "data.crop_scale": "0.16-1", "data.crop_ratio": "0.75-1.33",
-}  # fmt: skip
+    "model.backbone": "resnet50",
+    "model.weights": "imagenet",
+    "model.head": "none",
+    "model.cut": "all",
+    "train.groups": {"head": {"lr": 1.0}},
+    "train.select": "recall@1",
+    "train.momentum": 0.5,
+    "data.name": "cub",
+    "data.crop_scale": "0.16-1",
+    "data.crop_ratio": "0.75-1.33",
+}
 
 
-READ_BESIDE = {                                     # settings that are read only beside others
+READ_BESIDE = {  # settings that are read only beside others
     "model.views": {"model.cut": "all"},
     "memory.warmup": {"memory.size": 64},
     "train.momentum": {"train.optimiser": "sgd"},
@@ -286,7 +308,7 @@ class TestRho:
     def test_it_is_uniform_when_the_miner_always_gives_one(self):
         seen = self.joint(torch.full((5000,), 4))[4]
         assert seen[[2, *range(6, 12)]].sum() == 0
-        assert seen[[0, 1, 3, 4, 5]].tolist() == pytest.approx([1000] * 5, abs=113)     # 4 standard deviations
+        assert seen[[0, 1, 3, 4, 5]].tolist() == pytest.approx([1000] * 5, abs=113)  # 4 standard deviations
 
     def test_it_does_not_depend_on_the_positive(self):
         others = torch.tensor([0, 1, 3, 4, 5])

@@ -10,7 +10,7 @@ from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
 from nearkin.samplers import DDM, FRD, GC, HardNeighbours
 
-LABELS = np.repeat([5, 0, 9, 2, 1, 3, 4, 7], [1, 2, 3, 5, 8, 9, 12, 20])                # 60 images
+LABELS = np.repeat([5, 0, 9, 2, 1, 3, 4, 7], [1, 2, 3, 5, 8, 9, 12, 20])  # 60 images
 BANKED = [name for name in SAMPLERS.names() if SAMPLERS[name].needs_bank]
 
 
@@ -114,7 +114,7 @@ class TestEveryBank:
     def test_a_bank_larger_than_memory_is_refused_with_the_arithmetic(self, name, monkeypatch):
         monkeypatch.setattr(bounds, "available_memory", lambda: 3 * 2**30)
         sampler = SAMPLERS[name](np.arange(2**20) % 9, 16, 0)
-        sampler.reserve(768)                                        # 3 GiB exactly
+        sampler.reserve(768)  # 3 GiB exactly
         said = r"1048576 embeddings x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; take a smaller"
         with pytest.raises(NearkinError, match=said):
             sampler.reserve(1024)
@@ -172,7 +172,7 @@ class TestCandidates:
         _, seen = recorded(filled(cls, per_class=per_class, candidates=6), monkeypatch)
         repeated = 0
         for big, picks, _ in seen:
-            assert len(big) == 60                                   # 512, cut to the data
+            assert len(big) == 60  # 512, cut to the data
             groups(big, per_class)
             assert picks.shape == (6, 16)
             for pick in picks:
@@ -180,7 +180,7 @@ class TestCandidates:
                     different = set(big[LABELS[big] == LABELS[rows[0]]])
                     assert len(set(rows)) == min(per_class, len(different))
                     repeated += len(set(rows)) < per_class
-        assert repeated or per_class == 1                           # class 5 has one image
+        assert repeated or per_class == 1  # class 5 has one image
 
     def test_no_place_of_the_big_batch_is_taken_twice_by_a_group(self, cls, per_class, monkeypatch):
         _, seen = recorded(filled(cls, per_class=per_class), monkeypatch)
@@ -217,7 +217,7 @@ def test_gc_batches_are_points_of_one_big_batch_with_others_of_their_class(per_c
             size = np.count_nonzero(LABELS[rows[0]] == LABELS)
             counts = np.unique(rows, return_counts=True)[1]
             assert len(counts) == min(per_class, size)
-            assert counts.max() == -(-per_class // size)            # no image more often than need be
+            assert counts.max() == -(-per_class // size)  # no image more often than need be
             repeated += len(counts) < per_class
     assert repeated or per_class == 1
 
@@ -247,7 +247,7 @@ def test_gc_covers_better_than_random_batches():
 @pytest.mark.parametrize("pairs", [None, 1, 3, 7])
 def test_hard_neighbours_equal_the_loop(pairs):
     sampler = filled(HardNeighbours, pairs=pairs)
-    p = pairs or 2                                                  # an eighth of 16
+    p = pairs or 2  # an eighth of 16
     z = sampler.bank.double().numpy()
     for batch in one_pass(sampler):
         anchors = batch[: 2 * p].tolist()
@@ -256,7 +256,7 @@ def test_hard_neighbours_equal_the_loop(pairs):
         classes = LABELS[anchors].reshape(-1, 2)
         assert (classes[:, 0] == classes[:, 1]).all()
         assert len(set(classes[:, 0])) == p
-        assert 5 not in classes                                     # one image, no pair
+        assert 5 not in classes  # one image, no pair
 
 
 def test_hard_neighbours_fill_the_batch_when_one_anchor_has_no_negative_left():
@@ -287,14 +287,13 @@ def test_what_cannot_be_done_is_refused(cls, batch, settings, said):
         cls(LABELS, batch, 0, **settings)
 
 
-
 def test_gc_draws_a_big_batch_without_looking_at_all_images(monkeypatch):
     """Of millions of images a few hundred are drawn for each batch; to permute all of them took most of the time."""
     sampler = filled(GC, big_batch=40)
 
     class Counting(np.random.Generator):
         def permutation(self, x, axis=0):
-            assert np.size(x) < len(LABELS) // 2                    # the others of a class
+            assert np.size(x) < len(LABELS) // 2  # the others of a class
             return super().permutation(x, axis)
 
     first = sampler.plan(Counting(np.random.PCG64(0)))
@@ -305,7 +304,7 @@ def test_gc_draws_a_big_batch_without_looking_at_all_images(monkeypatch):
         sampler.plan(np.random.default_rng(seed))
     drawn = np.bincount(np.concatenate(bigs), minlength=60)
     firsts = np.bincount([big[0] for big in bigs], minlength=60)
-    assert drawn.std() / drawn.mean() < 0.1                         # all are equally likely, also as the first point
+    assert drawn.std() / drawn.mean() < 0.1  # all are equally likely, also as the first point
     assert firsts.min() > 0
 
 

@@ -80,11 +80,14 @@ def test_random_sees_no_image_twice_and_leaves_out_less_than_a_batch():
 
 @pytest.mark.parametrize("form", [Balanced, Covering])
 @settings(max_examples=60, deadline=None)
-@given(sizes=st.lists(st.integers(2, 30), min_size=4, max_size=12), per_class=st.sampled_from([2, 3, 4]),
-       seed=st.integers(0, 9))  # fmt: skip
+@given(
+    sizes=st.lists(st.integers(2, 30), min_size=4, max_size=12),
+    per_class=st.sampled_from([2, 3, 4]),
+    seed=st.integers(0, 9),
+)
 def test_balanced_and_covering_keep_their_guarantees(form, sizes, per_class, seed):
-    assume(sum(sizes) >= 4 * per_class)                             # a batch is no larger than the data
-    labels = np.repeat(np.arange(len(sizes)) * 7, sizes)            # labels need not be 0..C-1
+    assume(sum(sizes) >= 4 * per_class)  # a batch is no larger than the data
+    labels = np.repeat(np.arange(len(sizes)) * 7, sizes)  # labels need not be 0..C-1
     batches = one_pass(form(labels, 4 * per_class, seed, per_class=per_class))
     for batch in batches:
         classes, counts = np.unique(labels[batch], return_counts=True)
@@ -93,8 +96,8 @@ def test_balanced_and_covering_keep_their_guarantees(form, sizes, per_class, see
         for c in classes:
             size = (labels == c).sum()
             times = np.unique(batch[labels[batch] == c], return_counts=True)[1]
-            assert len(times) == min(per_class, size)               # different while the class has enough
-            assert times.max() == -(-per_class // size)             # and repeated as little as can be
+            assert len(times) == min(per_class, size)  # different while the class has enough
+            assert times.max() == -(-per_class // size)  # and repeated as little as can be
     if form is Covering:
         assert set(np.concatenate(batches)) == set(range(len(labels)))
         groups = [-(-size // per_class) for size in sizes]

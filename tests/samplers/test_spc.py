@@ -6,7 +6,7 @@ import pytest
 from nearkin.errors import NearkinError
 from nearkin.samplers import SPC, SPCR
 
-LABELS = np.repeat([5, 0, 9, 2], [1, 2, 7, 50])                     # labels need be neither sorted nor 0..C-1
+LABELS = np.repeat([5, 0, 9, 2], [1, 2, 7, 50])  # labels need be neither sorted nor 0..C-1
 
 
 def batches(sampler, number):
@@ -21,7 +21,7 @@ def test_spc_groups_are_of_one_class(per_class):
 
 
 def test_spc_classes_and_images_are_uniform_and_with_replacement():
-    drawn = np.stack(batches(SPC(LABELS, 8, 0), 2000)).reshape(-1, 2)                   # 8000 pairs
+    drawn = np.stack(batches(SPC(LABELS, 8, 0), 2000)).reshape(-1, 2)  # 8000 pairs
     for c, size in zip(*np.unique(LABELS, return_counts=True), strict=True):
         pairs = drawn[LABELS[drawn[:, 0]] == c]
         assert len(pairs) / len(drawn) == pytest.approx(1 / 4, abs=0.02)
@@ -30,7 +30,7 @@ def test_spc_classes_and_images_are_uniform_and_with_replacement():
         assert counts.max() / counts.sum() < 1.6 / size
         assert counts.min() > 0
     classes = LABELS[drawn.reshape(-1, 8)[:, ::2]]
-    assert any(len(set(batch)) < 4 for batch in classes)            # a class twice in a batch
+    assert any(len(set(batch)) < 4 for batch in classes)  # a class twice in a batch
 
 
 def test_spc_r_has_a_pair_of_different_images_with_the_last():
@@ -39,7 +39,7 @@ def test_spc_r_has_a_pair_of_different_images_with_the_last():
         *earlier, last = batch
         same = [row for row in earlier if LABELS[row] == LABELS[last]]
         assert same
-        if LABELS[last] != 5:                                       # class 5 has one image only
+        if LABELS[last] != 5:  # class 5 has one image only
             assert any(row != last for row in same)
         partners.add(LABELS[last])
     assert partners == set(LABELS)

@@ -27,14 +27,16 @@ def test_the_interval_covers_new_seeds_and_new_classes(seeds, between, classes, 
         weights = rng.integers(20, 60, classes).astype(float)
         weights /= weights.sum()
         of_class = rng.normal(0, between * math.sqrt(classes / seeds), classes)
-        d = rng.normal(0, 1, (seeds, 1)) + of_class + rng.normal(0, 1, (seeds, classes))                     # (S, C)
+        d = rng.normal(0, 1, (seeds, 1)) + of_class + rng.normal(0, 1, (seeds, classes))  # (S, C)
         values, zero = d @ weights, np.zeros(seeds)
         found = paired(values, zero, classes=ClassDifferences(d, weights))
         joint += found.low <= 0 <= found.high
         alone += abs(found.mean) <= found.seeds
     record_property("covered by both, by seeds alone", [float(joint / STUDIES), float(alone / STUDIES)])
-    print(f"{seeds} seeds, {classes} classes, {between}: {100 * joint / STUDIES:.1f} %, "
-          f"seeds alone {100 * alone / STUDIES:.1f} %")  # fmt: skip
+    print(
+        f"{seeds} seeds, {classes} classes, {between}: {100 * joint / STUDIES:.1f} %, "
+        f"seeds alone {100 * alone / STUDIES:.1f} %"
+    )
     error = 3 * math.sqrt(0.05 * 0.95 / STUDIES)
     assert (0.92 if seeds == 3 or classes == 10 else 0.94) - error <= joint / STUDIES <= 0.99
     if between == 2.0:
@@ -50,7 +52,7 @@ def moderated(d):
     if excess <= 0:
         prior, variance, total = math.exp(e.mean()), np.full(m, math.exp(e.mean())), df * m
     else:
-        y = 0.5 + 1 / excess                                        # the inverse of the trigamma function, by Newton
+        y = 0.5 + 1 / excess  # the inverse of the trigamma function, by Newton
         for _ in range(50):
             tri = special.polygamma(1, y)
             y += tri * (1 - tri / excess) / special.polygamma(2, y)

@@ -88,7 +88,7 @@ def test_holm_by_hand_and_by_its_definition():
     rng = np.random.default_rng(0)
     for _ in range(50):
         p = rng.uniform(size=7) ** 3
-        rejected = set()                                            # the procedure as Holm wrote it, step by step
+        rejected = set()  # the procedure as Holm wrote it, step by step
         for step, i in enumerate(np.argsort(p)):
             if p[i] > 0.05 / (7 - step):
                 break
@@ -124,7 +124,7 @@ def test_the_permutation_of_ranks_by_hand():
     assert found.p == pytest.approx(1 / 36, abs=3 * math.sqrt(1 / 36 / 2000))
     assert permuted_ranks(same, higher_is_better=False).p == found.p
     assert permuted_ranks(np.ones((4, 5, 1))).p == 1
-    assert permuted_ranks(same[:, :1]).critical_difference == math.inf      # one seed tells nothing apart
+    assert permuted_ranks(same[:, :1]).critical_difference == math.inf  # one seed tells nothing apart
 
 
 def test_settings_of_one_seed_are_permuted_together():
@@ -132,7 +132,7 @@ def test_settings_of_one_seed_are_permuted_together():
     luck = np.random.default_rng(0).normal(size=(4, 3, 1))
     values = luck + 1e-6 * np.random.default_rng(1).normal(size=(4, 3, 12))
     alone = permuted_ranks(luck.mean(axis=1, keepdims=True)).p
-    assert alone == 1                                               # four ranks of one experiment
+    assert alone == 1  # four ranks of one experiment
     assert permuted_ranks(values).p > 0.05
     assert stats.friedmanchisquare(*values.mean(axis=1)).pvalue < 0.001
 
@@ -140,11 +140,11 @@ def test_settings_of_one_seed_are_permuted_together():
 def test_groups_that_cannot_be_told_apart():
     assert alike([1.0, 1.5, 3.0, 3.2], 1.0) == [(0, 1), (2, 3)]
     assert alike([3.0, 1.0, 2.0], 1.1) == [(1, 2), (2, 0)]
-    assert alike([3.0, 1.0, 2.0], 1.0) == []                        # a difference that reaches it is one
+    assert alike([3.0, 1.0, 2.0], 1.0) == []  # a difference that reaches it is one
     assert alike([1.0, 2.0, 3.0], 5.0) == [(0, 1, 2)]
     assert alike([1.0, 3.0], 1.0) == []
     rng = np.random.default_rng(3)
-    for _ in range(30):                                            # every pair within reach shares a bar, no other does
+    for _ in range(30):  # every pair within reach shares a bar, no other does
         average = rng.uniform(1, 8, size=7)
         together = {pair for group in alike(average, 1.5) for pair in itertools.combinations(sorted(group), 2)}
         near = {(i, j) for i, j in itertools.combinations(range(7), 2) if abs(average[i] - average[j]) < 1.5}
@@ -187,7 +187,7 @@ def covered(studies, truth):
 def test_intervals_cover_the_truth_in_95_of_100_studies_with_a_fold_effect():
     studies, truth = simulated(np.random.default_rng(5))
     assert covered(studies, truth) == pytest.approx(0.95, abs=0.015)
-    naive = studies.reshape(STUDIES, 20)                            # folds taken for repetitions: wrong, and it shows
+    naive = studies.reshape(STUDIES, 20)  # folds taken for repetitions: wrong, and it shows
     half = stats.t.ppf(0.975, 19) * naive.std(1, ddof=1) / math.sqrt(20)
     assert np.mean(np.abs(naive.mean(1) - truth) <= half) > 0.97
 
@@ -198,7 +198,7 @@ def test_intervals_of_folds_that_share_their_seed_are_not_too_narrow():
     assert covered(studies, np.zeros(STUDIES)) == pytest.approx(0.95, abs=0.015)
     naive = studies.reshape(STUDIES, 20)
     half = stats.t.ppf(0.975, 19) * naive.std(1, ddof=1) / math.sqrt(20)
-    assert np.mean(np.abs(naive.mean(1)) <= half) < 0.75            # what 20 values of 5 seeds pretend
+    assert np.mean(np.abs(naive.mean(1)) <= half) < 0.75  # what 20 values of 5 seeds pretend
 
 
 def p_values(values, pairs):
@@ -211,7 +211,7 @@ def test_false_positives_after_holm_are_at_most_5_percent(k):
     values = np.random.default_rng(7).normal(0, 1, (STUDIES, k, 5))
     p = p_values(values, list(itertools.combinations(range(k), 2)))
     assert np.mean([holm(row).min() < 0.05 for row in p]) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
-    assert (p.min(axis=1) < 0.05).mean() > 0.09                     # what they are without it
+    assert (p.min(axis=1) < 0.05).mean() > 0.09  # what they are without it
 
 
 @pytest.mark.parametrize("levels", [[0] * 10, [0] * 5 + [30] * 5, [0, 0, 30, 30, 60, 60]])

@@ -19,15 +19,21 @@ def row(name, values, **more):
 
 def grid(name, base, seeds=range(3), settings=((),), folds=(None,), without=()):
     """Values that tell where they come from: base + seed/10 + fold + 10 for each further setting."""
-    return row(name, {
-        (s, b, f): base + s / 10 + (f or 0) + 10 * i
-        for s in seeds for i, b in enumerate(settings) for f in folds if (s, b, f) not in without
-    })  # fmt: skip
+    return row(
+        name,
+        {
+            (s, b, f): base + s / 10 + (f or 0) + 10 * i
+            for s in seeds
+            for i, b in enumerate(settings)
+            for f in folds
+            if (s, b, f) not in without
+        },
+    )
 
 
 def test_folds_are_averaged_in_each_setting_and_settings_after_them():
     found = row("a", {(0, SMALL, 0): 1.0, (0, SMALL, 1): 3.0, (0, LARGE, 0): 10.0})
-    assert found.values == {0: statistics.fmean([2.0, 10.0])}       # not the mean of three runs
+    assert found.values == {0: statistics.fmean([2.0, 10.0])}  # not the mean of three runs
 
 
 def test_a_seed_counts_when_it_has_all_settings_and_folds_of_its_row():
@@ -38,7 +44,7 @@ def test_a_seed_counts_when_it_has_all_settings_and_folds_of_its_row():
 
 def test_where_no_seed_is_whole_settings_and_folds_are_given_up():
     found = grid("a", 0, seeds=[0, 1], folds=(0, 1, 2), without=[(0, (), 1), (1, (), 2)])
-    assert found.values == {0: 0.0, 1: 0.1}                         # fold 0 is what both have
+    assert found.values == {0: 0.0, 1: 0.1}  # fold 0 is what both have
 
 
 def test_two_rows_are_compared_on_the_folds_that_both_have():
@@ -66,10 +72,13 @@ def test_a_missing_run_costs_its_seed_while_three_are_left_and_its_fold_below():
         (grid("a", 0, folds=[0]), grid("b", 0, folds=[1, 2]), "no common folds (0 against 1; 2)"),
         (grid("a", 0, settings=[SMALL]), grid("b", 0, settings=[LARGE]), "no common settings (64 against 512)"),
         (grid("a", 0, seeds=[]), grid("b", 0), "no values"),
-        (row("a", {(0, (), 0): 1, (1, (), 1): 1}), row("b", {(1, (), 0): 1, (0, (), 1): 1}),
-         "no common seed with the same settings and folds"),
+        (
+            row("a", {(0, (), 0): 1, (1, (), 1): 1}),
+            row("b", {(1, (), 0): 1, (0, (), 1): 1}),
+            "no common seed with the same settings and folds",
+        ),
     ],
-)  # fmt: skip
+)
 def test_without_anything_in_common_there_is_a_sentence(first, second, words):
     found = common([first, second])
     assert isinstance(found, Nothing)
@@ -130,7 +139,7 @@ def test_differences_by_class_add_up_to_the_difference_and_vary_as_the_loop_says
     assert d.values.shape == (4, 3)
     assert (d.values @ d.weights).tolist() == pytest.approx((shared.values[0] - shared.values[1]).tolist())
     means = []
-    for c in sizes:                                                 # the mean over seeds and folds of each class
+    for c in sizes:  # the mean over seeds and folds of each class
         means.append(np.mean([np.mean(first[s][f][c]) - np.mean(second[s][f][c]) for s in range(4) for f in (0, 1)]))
     weights = [n / 10 for n in sizes.values()]
     mean = sum(w * m for w, m in zip(weights, means, strict=True))

@@ -41,10 +41,27 @@ def run_all(study, store, workers=2):
 def folded(tmp_path_factory):
     """Two losses x two seeds x three folds, with test curves; trained once for all tests here."""
     folder = tmp_path_factory.mktemp("folded")
-    base = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 8, "backbone": "convnet", "dim": 8,
-            "train.batch": 16, "epochs": 2, "protocol": "kfold", "protocol.folds": 3}  # fmt: skip
-    file = write(folder, base, axes={"loss": ["triplet", "proxy_anchor"]}, seeds=[0, 1], folds="all",
-                 evaluations="all", readings="all", metrics=["recall@1", "map_at_r", "train.rho"])  # fmt: skip
+    base = {
+        "dataset": "glyphs",
+        "data.classes": 24,
+        "data.per_class": 8,
+        "backbone": "convnet",
+        "dim": 8,
+        "train.batch": 16,
+        "epochs": 2,
+        "protocol": "kfold",
+        "protocol.folds": 3,
+    }
+    file = write(
+        folder,
+        base,
+        axes={"loss": ["triplet", "proxy_anchor"]},
+        seeds=[0, 1],
+        folds="all",
+        evaluations="all",
+        readings="all",
+        metrics=["recall@1", "map_at_r", "train.rho"],
+    )
     study = read_study(file)
     store = Store(folder / "runs")
     return study, run_all(study, store), store
@@ -63,7 +80,7 @@ class TestFolds:
         seeds = [job.cell.seed for job in jobs if job.cell.labels == ("triplet",)]
         means = [statistics.fmean(v for v, s in zip(own, seeds, strict=True) if s == seed) for seed in (0, 1)]
         assert row.mean["recall@1"] == pytest.approx(statistics.fmean(means))
-        assert row.std["recall@1"] == pytest.approx(statistics.stdev(means))      # of seeds, not of runs
+        assert row.std["recall@1"] == pytest.approx(statistics.stdev(means))  # of seeds, not of runs
         assert row.seeds == 2
 
     def test_a_fold_that_no_seed_has_is_left_out_and_said(self, folded, tmp_path):
@@ -106,13 +123,14 @@ class TestFolds:
                 hits += held[0]["labels"][s.argmax()] == held[0]["labels"][i]
             assert row.values[seed]["recall@1"] == pytest.approx(hits / len(z))
         stored = [json.loads(file.read_text()) for file in tmp_path.glob("*.json")]
-        assert len(stored) == 4                                     # two losses x two seeds, computed once
+        assert len(stored) == 4  # two losses x two seeds, computed once
         assert rows_of(study, jobs, tmp_path)[0].mean == rows[0].mean
 
     def test_runs_of_different_test_images_are_not_joined(self, folded, tiny, tmp_path):
         _, jobs, _ = folded
         other = nearkin.train(tiny | {"epochs": 0}, runs=tmp_path)
         from nearkin.studies.joined import concatenated
+
         with pytest.raises(NearkinError, match="were tested on different images"):
             concatenated([jobs[0].run, other])
 
@@ -121,11 +139,17 @@ class TestReadings:
     def test_they_are_read_from_the_curve(self, folded):
         study, jobs, _ = folded
         rows = {r.reading: r for r in rows_of(study, jobs) if r.labels[:2] == ("triplet", "separated")}
-        for metric, reading, of in (("recall@1", "test_best", max), ("map_at_r", "test_best_each", max),
-                                    ("map_at_r", "last", lambda values: values[-1])):  # fmt: skip
+        for metric, reading, of in (
+            ("recall@1", "test_best", max),
+            ("map_at_r", "test_best_each", max),
+            ("map_at_r", "last", lambda values: values[-1]),
+        ):
             for seed in (0, 1):
-                curves = [job.run.read_json("curve.json")["epochs"] for job in jobs
-                          if job.cell.labels == ("triplet",) and job.cell.seed == seed]  # fmt: skip
+                curves = [
+                    job.run.read_json("curve.json")["epochs"]
+                    for job in jobs
+                    if job.cell.labels == ("triplet",) and job.cell.seed == seed
+                ]
                 wanted = statistics.fmean(of([point["metrics"][metric] for point in curve]) for curve in curves)
                 assert rows[reading].values[seed][metric] == pytest.approx(wanted)
 
@@ -147,8 +171,9 @@ class TestReadings:
         _, jobs, _ = folded
         run = jobs[-1].run
         further = nearkin.test(run, metrics=["nmi", "hubness@5"])
-        (chosen,) = [point["metrics"] for point in run.read_json("curve.json")["epochs"]
-                     if point["epoch"] == run.result["epoch"]]  # fmt: skip
+        (chosen,) = [
+            point["metrics"] for point in run.read_json("curve.json")["epochs"] if point["epoch"] == run.result["epoch"]
+        ]
         assert chosen == run.result["test"] | further
 
     def test_the_curve_is_kept_as_precisely_as_the_test(self, folded):
@@ -206,15 +231,19 @@ class TestBaselines:
         file.write_text(yaml.safe_dump(content))
         study = read_study(file)
         assert self.labels(study) == [
-            (("pooled (untrained)",), "none"), (("pooled (untrained)",), "none"),
-            (("random_head (untrained)",), None), (("random_head (untrained)",), None),
-        ]  # fmt: skip
+            (("pooled (untrained)",), "none"),
+            (("pooled (untrained)",), "none"),
+            (("random_head (untrained)",), None),
+            (("random_head (untrained)",), None),
+        ]
 
     def test_pooled_is_one_for_all_widths(self, tiny, tmp_path):
         study = read_study(write(tmp_path, tiny, axes={"dim": [8, 16]}, baselines="customary"))
         assert [labels for labels, _ in self.labels(study)] == [
-            ("pooled (untrained)",), ("8, random_head (untrained)",), ("16, random_head (untrained)",)
-        ]  # fmt: skip
+            ("pooled (untrained)",),
+            ("8, random_head (untrained)",),
+            ("16, random_head (untrained)",),
+        ]
 
     def test_of_several_folds_one_serves(self, folded, tmp_path):
         base = {"dataset": "glyphs", "protocol": "mlrc"}
@@ -224,15 +253,24 @@ class TestBaselines:
 
 class TestBudgets:
     def test_rows_that_were_given_more_are_named(self, tiny, tmp_path):
-        axes = {"method": {"short": {"loss": "triplet"}, "long": {"loss": "triplet", "epochs": 3},
-                           "wide": {"loss": "triplet", "dim": 24}, "untrained": {"epochs": 0}}}  # fmt: skip
+        axes = {
+            "method": {
+                "short": {"loss": "triplet"},
+                "long": {"loss": "triplet", "epochs": 3},
+                "wide": {"loss": "triplet", "dim": 24},
+                "untrained": {"epochs": 0},
+            }
+        }
         study = read_study(write(tmp_path, tiny, axes=axes))
         jobs = run_all(study, Store(tmp_path / "runs"))
         rows = rows_of(study, jobs)
         notes = notes_of(study, rows)
         assert [note.partition(":")[0] for note in notes] == [
-            "unequal epochs", "unequal steps", "unequal images seen", "unequal size"
-        ]  # fmt: skip
+            "unequal epochs",
+            "unequal steps",
+            "unequal images seen",
+            "unequal size",
+        ]
         assert "3 (long)" in notes[0]
         assert "24 (wide)" in notes[3]
         for ending in (".csv", ".md", ".tex"):
@@ -318,15 +356,23 @@ class TestFiles:
 
     def test_a_root_brings_the_real_data(self, tmp_path):
         real = {"base": {"recipe": "roth2020", "dataset": "cub"}, "seeds": [3, 4]}
-        file = write(tmp_path, {"recipe": "roth2020", "dataset": "glyphs", "backbone": "convnet", "epochs": 1},
-                     axes={"loss": ["triplet"]}, real=real)  # fmt: skip
+        file = write(
+            tmp_path,
+            {"recipe": "roth2020", "dataset": "glyphs", "backbone": "convnet", "epochs": 1},
+            axes={"loss": ["triplet"]},
+            real=real,
+        )
         assert [c.spec.data.name for c in read_study(file).cells] == ["glyphs"]
         cells = read_study(file, {"root": "/data/cub"}).cells
         assert [(c.spec.data.name, c.seed, c.spec.train.epochs) for c in cells] == [("cub", 3, 150), ("cub", 4, 150)]
 
     def test_several_bases_are_the_first_axis_and_lie_under_the_words(self, tiny, tmp_path):
-        file = write(tmp_path, tiny, bases={"narrow": {"dim": 8, "epochs": 5}, "wide": {"dim": 32}},
-                     axes={"loss": ["triplet", "margin"]})  # fmt: skip
+        file = write(
+            tmp_path,
+            tiny,
+            bases={"narrow": {"dim": 8, "epochs": 5}, "wide": {"dim": 32}},
+            axes={"loss": ["triplet", "margin"]},
+        )
         study = read_study(file, {"epochs": 1})
         assert study.axes == ("base", "loss")
         assert {(c.labels, c.spec.model.dim, c.spec.train.epochs) for c in study.cells} == {

@@ -17,8 +17,15 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs Linux or 
 
 
 def write(folder, losses, seeds, epochs):
-    base = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-            "train.batch": 16, "epochs": epochs}  # fmt: skip
+    base = {
+        "dataset": "glyphs",
+        "data.classes": 24,
+        "data.per_class": 10,
+        "backbone": "convnet",
+        "dim": 16,
+        "train.batch": 16,
+        "epochs": epochs,
+    }
     file = folder / "study.yaml"
     axes = {"loss": losses}
     file.write_text(yaml.safe_dump({"base": base, "axes": axes, "seeds": seeds, "metrics": ["recall@1", "nmi"]}))

@@ -17,7 +17,7 @@ from nearkin.studies.readings import READINGS, read
 from nearkin.studies.runner import Job, write_study
 from nearkin.studies.summary import notes_of, rows_of
 
-LEVEL = [0.3, 0.5, 0.9]             # folds differ by far more than methods do
+LEVEL = [0.3, 0.5, 0.9]  # folds differ by far more than methods do
 GAIN = {"triplet": 0.0, "margin": 0.02}
 
 
@@ -29,14 +29,30 @@ def made(root, *, seeds=(0, 1, 2), folds=(0, 1, 2), missing=(), curve=None, sele
     """A study of two losses with made-up results; `missing` runs (loss, seed, fold) were never trained."""
     store, cells, jobs = Store(root), [], []
     for loss, seed, fold in itertools.product(GAIN, seeds, folds):
-        words = {"dataset": "glyphs", "backbone": "convnet", "dim": 64, "epochs": 4, "loss": loss, "train.seed": seed,
-                 "protocol": "kfold", "protocol.fold": fold, "train.select": select}  # fmt: skip
+        words = {
+            "dataset": "glyphs",
+            "backbone": "convnet",
+            "dim": 64,
+            "epochs": 4,
+            "loss": loss,
+            "train.seed": seed,
+            "protocol": "kfold",
+            "protocol.fold": fold,
+            "train.select": select,
+        }
         cell = Cell((loss,), seed, make_spec(words), fold)
         name = f"{loss}{seed}{fold}".ljust(12, "0")
         if (loss, seed, fold) not in missing:
             value, points = value_of(loss, seed, fold), None if curve is None else curve(loss, seed, fold)
-            add_run(root, name, words, {"recall@1": value, "map_at_r": value / 2}, seed=seed,
-                    validation={select: value / 4}, curve=points)  # fmt: skip
+            add_run(
+                root,
+                name,
+                words,
+                {"recall@1": value, "map_at_r": value / 2},
+                seed=seed,
+                validation={select: value / 4},
+                curve=points,
+            )
         cells.append(cell)
         jobs.append(Job(cell, store.run(name)))
     return Study("made", ("loss",), tuple(cells), ("recall@1", "map_at_r"), **more), jobs, store
@@ -50,7 +66,7 @@ MISSING = {
     "one fold of both": tuple((loss, seed, 0) for loss in GAIN for seed in range(3)),
     "a seed": tuple(("margin", 0, fold) for fold in range(3)),
     "all but one run": tuple(("margin", *key) for key in itertools.product(range(3), range(3)) if key != (1, 1)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISSING)
@@ -118,9 +134,11 @@ def test_a_value_that_is_no_number_is_none(tmp_path):
     assert math.isfinite(row.mean["recall@1"])
 
 
-CURVE = [{"recall@1": 0.2, "map_at_r": 0.5, "hubness@10": 3.0, "pi_intra": 0.1},
-         {"recall@1": 0.4, "map_at_r": 0.3, "hubness@10": 1.0, "pi_intra": 0.9},
-         {"recall@1": 0.4, "map_at_r": 0.1, "hubness@10": 2.0, "pi_intra": 0.5}]  # fmt: skip
+CURVE = [
+    {"recall@1": 0.2, "map_at_r": 0.5, "hubness@10": 3.0, "pi_intra": 0.1},
+    {"recall@1": 0.4, "map_at_r": 0.3, "hubness@10": 1.0, "pi_intra": 0.9},
+    {"recall@1": 0.4, "map_at_r": 0.1, "hubness@10": 2.0, "pi_intra": 0.5},
+]
 
 
 def test_the_best_by_validation_stands_first_where_low_is_better_too(tmp_path):
@@ -150,6 +168,7 @@ class TestReadings:
     def test_flattery_is_told_on_common_seeds_and_folds(self, tmp_path):
         """The curve lies above the chosen epoch by 1, 2 and 3 points in seeds 0, 1 and 2, of margin by twice that: by 3
         points on the average. That of the hardest fold is not kept of triplet."""
+
         def curve(loss, seed, fold):
             value = value_of(loss, seed, fold) + (1 + seed) / 100 * (2 if loss == "margin" else 1)
             return None if (loss, fold) == ("triplet", 0) else [{"recall@1": value, "map_at_r": value / 2}]

@@ -54,7 +54,7 @@ def test_coordinate_search_is_the_procedure_by_hand():
     own = search()
     best = dict(OWN)
     expected = [dict(best)]
-    for key, space in SPACE.items():                                # 10 values of each
+    for key, space in SPACE.items():  # 10 values of each
         values = space.values(10)
         results = []
         for value in values:
@@ -74,7 +74,7 @@ def test_coordinate_search_waits_for_a_scan_before_the_next():
     assert [len(values) for values in scans(own)] == [2, 2, 2]
     first = Trial(0, OWN, (1.0,), COMPLETE)
     second = Trial(1, propose(own, [first], []))
-    third = propose(own, [first, second], [])                       # of the same scan: independent of the second
+    third = propose(own, [first, second], [])  # of the same scan: independent of the second
     assert third["loss.alpha"] == 20
     assert propose(own, [first, second, Trial(2, third, (5.0,), COMPLETE)], []) is None
     over = [first, Trial(1, second.values, state=FAILED), Trial(2, third, (5.0,), COMPLETE)]
@@ -85,12 +85,12 @@ def test_scans_compete_each_by_itself():
     assert groups(search(trials=8)) == [1, 3, 2, 2]
     assert groups(search("random", trials=8)) == [8]
     few = {"loss.alpha": Space(options=[2, 4]), "loss.base": Space(0, 1, 0.1)}
-    assert groups(search(trials=12, space=few)) == [1, 2, 5, 4]     # the first key has two values: the rest is drawn
+    assert groups(search(trials=12, space=few)) == [1, 2, 5, 4]  # the first key has two values: the rest is drawn
 
 
 def test_grid_has_every_combination_once():
     own = search("grid", trials=30)
-    assert planned(own) == 27                                       # 3 x 3 x 3
+    assert planned(own) == 27  # 3 x 3 x 3
     values = [SPACE[key].values(3) for key in SPACE]
     assert [(v[0], v[-1]) for v in values] == [(2, 20), (10, 100), (0, 1)]
     expected = [dict(zip(SPACE, point, strict=True)) for point in itertools.product(*values)]
@@ -102,7 +102,7 @@ def test_grid_has_every_combination_once():
 def test_random_draws_are_a_function_of_seed_and_number():
     own = search("random", trials=200)
     tried = go(own)
-    assert tried[0].values == OWN                                   # the row's own values first
+    assert tried[0].values == OWN  # the row's own values first
     assert [t.values for t in go(own, 5)] == [t.values for t in tried[:5]]
     alphas = [t.values["loss.alpha"] for t in tried[1:]]
     assert set(alphas) == set(SPACE["loss.alpha"].values(99))
@@ -123,9 +123,12 @@ def test_draws_lie_in_their_space_and_are_short(space):
     own = search("random", space={"loss.alpha": space})
     values = [drawn(own, number)["loss.alpha"] for number in range(12)]
     assert all(space.contains(value) for value in values)
-    assert all(len(f"{value:.10g}".replace("-", "")) <= 10 for value in values
-               if isinstance(value, float) and not space.options)  # fmt: skip
-    if space.count is not None:                                     # exactly: equal values, equal hash
+    assert all(
+        len(f"{value:.10g}".replace("-", "")) <= 10
+        for value in values
+        if isinstance(value, float) and not space.options
+    )
+    if space.count is not None:  # exactly: equal values, equal hash
         assert set(values) <= set(space.values(10**6))
     distribution = space.distribution()
     for value in space.values(7):
@@ -147,7 +150,7 @@ def test_a_search_without_own_values_has_no_such_trial():
 
 def test_equal_searches_have_one_key_and_others_another():
     own = search("random")
-    assert own.key == search("random", trials=60).key               # more of the same
+    assert own.key == search("random", trials=60).key  # more of the same
     assert own.key != search("grid").key
     assert search("grid").key != search("grid", trials=60).key
     assert own.key != search("random", space={**SPACE, "loss.alpha": Space(2, 40, 2)}).key

@@ -41,7 +41,7 @@ def cluster(tmp_path_factory):
     token.write_text(uuid.uuid4().hex)
     own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
     before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)                                          # Ray reads them when it is imported
+    os.environ.update(own)  # Ray reads them when it is imported
     import ray
     from ray.cluster_utils import Cluster
 
@@ -121,7 +121,7 @@ def trainer_of(run):
         try:
             if os.readlink(link) == str(run.path / "log.jsonl") and int(link.parts[2]) != os.getpid():
                 return int(link.parts[2])
-        except OSError:                                             # it was just closed
+        except OSError:  # it was just closed
             continue
     return None
 
@@ -171,7 +171,7 @@ def test_a_killed_worker_costs_nothing_but_time(executor, study, tmp_path, strai
 def test_a_worker_that_is_lost_for_good_is_a_passing_failure(executor, study, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_module, "RETRIES", 0)
     job = jobs_of(study, Store(tmp_path / "ray"))[0]
-    with RayExecutor(1) as impatient:                               # it shares the connection of the other one
+    with RayExecutor(1) as impatient:  # it shares the connection of the other one
         working = impatient.start(next(tasks_of([job])), 0)
         while (trainer := trainer_of(job.run)) is None:
             assert working.alive, working.ended()
@@ -182,7 +182,7 @@ def test_a_worker_that_is_lost_for_good_is_a_passing_failure(executor, study, tm
     assert working.ended().why.startswith("Ray lost its worker (0 retries): ")
     assert working.ended().passing
     with job.run.lock():
-        pass                                                        # the caller has given it back
+        pass  # the caller has given it back
 
 
 def test_stopped_it_leaves_checkpoints_and_goes_on_from_them(executor, study, tmp_path, straight):
@@ -200,13 +200,13 @@ def test_stopped_it_leaves_checkpoints_and_goes_on_from_them(executor, study, tm
     assert not any(run.final for run in begun)
     until = time.monotonic() + 60
     while alive := [process for process in trainers if Path(f"/proc/{process}").exists()]:
-        assert time.monotonic() < until, alive                      # half an import may be in one: it serves no more
+        assert time.monotonic() < until, alive  # half an import may be in one: it serves no more
         time.sleep(0.05)
     logs = {}
     for run in begun:
-        with run.lock():                                            # the caller no longer has it
+        with run.lock():  # the caller no longer has it
             logs[run] = (run.path / "log.jsonl").read_bytes()
-            assert run.load("checkpoint.pt")["log_size"] == len(logs[run])      # to the last step: made on purpose
+            assert run.load("checkpoint.pt")["log_size"] == len(logs[run])  # to the last step: made on purpose
     jobs = carried_out(study, tmp_path / "ray", executor)
     for run, log in logs.items():
         assert (run.path / "log.jsonl").read_bytes().startswith(log)
@@ -243,7 +243,7 @@ def test_a_worker_waits_for_one_that_ray_gave_up(tmp_path):
     with store.run("0" * 12).lock():
         with pytest.raises(RunLocked, match="another worker"), store.run("0" * 12).lock():
             pass
-        with Store(tmp_path).run("0" * 12).lock():                  # which is the caller's
+        with Store(tmp_path).run("0" * 12).lock():  # which is the caller's
             pass
 
 
@@ -295,7 +295,7 @@ def test_a_search_over_ray(executor, cluster, tiny, tmp_path):
     assert told.exit_code == 0, (told.output, told.exception)
     purposes = sorted(run.purpose for run in Store(runs).runs())
     assert purposes == ["final", "trial", "trial", "trial"]
-    assert all((run.path / "worker.lock").exists() for run in Store(runs).runs())   # workers of Ray had them
+    assert all((run.path / "worker.lock").exists() for run in Store(runs).runs())  # workers of Ray had them
     shown = CliRunner().invoke(app, ["tune", "show", str(file), "--runs", str(runs)])
     assert "3 of 3" in shown.stdout
 
@@ -307,7 +307,7 @@ def test_data_lie_elsewhere_on_a_node(monkeypatch, tmp_path):
     data = DataSpec(name="cub", root=tmp_path / "here")
     (tmp_path / "there").mkdir()
     monkeypatch.setenv("NEARKIN_ROOT_CUB", str(tmp_path / "there"))
-    assert root_of(data) == tmp_path / "here"                       # no node: what the caller says
+    assert root_of(data) == tmp_path / "here"  # no node: what the caller says
     monkeypatch.setenv("NEARKIN_NODE", "n7")
     assert root_of(data) == tmp_path / "there"
     monkeypatch.delenv("NEARKIN_ROOT_CUB")
@@ -326,7 +326,7 @@ def test_data_lie_elsewhere_on_a_node(monkeypatch, tmp_path):
     ],
 )
 def test_bad_addresses(address, said):
-    with pytest.raises(NearkinError, match=said):                   # Ray alone would try for minutes
+    with pytest.raises(NearkinError, match=said):  # Ray alone would try for minutes
         check(address)
 
 

@@ -13,11 +13,30 @@ FOLDER = Path(__file__).parents[2] / "studies"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 STUDIES = [file for file in FILES if set(yaml.safe_load(file.read_text())) <= set(KEYS)]
 PROMISED = [
-    "roth2020/cub", "roth2020/cars196", "roth2020/sop", "roth2020/samplers", "roth2020/p_switch", "roth2020/mixup",
-    "psomas2020/tournament", "psomas2020/cars196", "psomas2020/sop", "psomas2020/kfold", "psomas2020/validation",
-    "psomas2020/own_losses", "mlrc/cub", "mlrc/cars196", "hist/ablations", "hist/proxies", "hist/dims",
-    "hist/batches", "hist/dim64", "hist/px256", "drml/table", "drml/imagenet", "kobs2021",
-]  # fmt: skip
+    "roth2020/cub",
+    "roth2020/cars196",
+    "roth2020/sop",
+    "roth2020/samplers",
+    "roth2020/p_switch",
+    "roth2020/mixup",
+    "psomas2020/tournament",
+    "psomas2020/cars196",
+    "psomas2020/sop",
+    "psomas2020/kfold",
+    "psomas2020/validation",
+    "psomas2020/own_losses",
+    "mlrc/cub",
+    "mlrc/cars196",
+    "hist/ablations",
+    "hist/proxies",
+    "hist/dims",
+    "hist/batches",
+    "hist/dim64",
+    "hist/px256",
+    "drml/table",
+    "drml/imagenet",
+    "kobs2021",
+]
 
 
 def name(file):

@@ -55,7 +55,7 @@ def test_every_task_once_and_no_more_at_a_time_than_workers(workers, count):
     executor, wanted = Clock(workers), tasks(count)
     ended = [over.task for look in schedule(executor, wanted) for over in look.ended]
     assert sorted(task.path.name for task in ended) == [task.path.name for task in wanted]
-    assert [toy.task for toy in executor.started] == wanted         # in their order
+    assert [toy.task for toy in executor.started] == wanted  # in their order
     assert executor.most == min(workers, count)
 
 
@@ -64,7 +64,7 @@ def test_the_next_task_is_asked_for_after_the_caller_has_seen_what_ended():
 
     def proposed():
         for number in range(6):
-            assert len(seen) >= number - 1                          # with two workers one may be under way
+            assert len(seen) >= number - 1  # with two workers one may be under way
             yield Task({}, Path(str(number)))
 
     for look in schedule(Clock(2), proposed()):
@@ -99,7 +99,7 @@ def test_what_is_under_way_is_stopped(how):
                 break
     except KeyboardInterrupt:
         pass
-    run.close()                                                     # what leaving the loop does
+    run.close()  # what leaving the loop does
     assert 0 < len(executor.started) < 30
     assert all(toy.stopped or not toy.alive for toy in executor.started)
     assert any(toy.stopped for toy in executor.started)

@@ -53,16 +53,16 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     with open(tmp_path / "small.csv") as table:
         first = next(csv.DictReader(table))
     assert first["method"] == "untrained"
-    assert first["recall@1 %"] == cell(rows[0], "recall@1")         # what the screen shows
+    assert first["recall@1 %"] == cell(rows[0], "recall@1")  # what the screen shows
     assert first["recall@1 %"].startswith(f"{100 * rows[0].mean['recall@1']:.2f} ± ")
-    with open(tmp_path / "small-seeds.csv") as table:               # and every run's own values
+    with open(tmp_path / "small-seeds.csv") as table:  # and every run's own values
         own = [line for line in csv.DictReader(table) if line["method"] == "trained"]
     assert [float(line["recall@1"]) for line in own] == recalls
     assert [line["run"] for line in own] == [job.run.hash for job in jobs[2:4]]
 
     times = [(job.run.path / "result.json").stat().st_mtime_ns for job in jobs[:4]]
     again = jobs_of(read_study(file), store)
-    assert list(tasks_of(again[:4])) == []                          # finished runs are skipped
+    assert list(tasks_of(again[:4])) == []  # finished runs are skipped
     assert [(job.run.path / "result.json").stat().st_mtime_ns for job in again[:4]] == times
 
 
@@ -109,10 +109,16 @@ def test_metrics_that_no_run_has_are_tested_not_trained(tiny, tmp_path):
     assert rows_of(study, [job])[0].mean.keys() == {"validation map_at_r", "nmi", "recall@10", "map_at_1000"}
 
 
-@pytest.mark.parametrize(("metrics", "said"), [
-    (["nmii"], "unknown metric 'nmii'"), (["recall"], "which k"), ("nmi", "a list of names"),
-    (["train.rh"], "did you mean train.rho"), (["train.nmi"], "choices: train.pi_inter"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (["nmii"], "unknown metric 'nmii'"),
+        (["recall"], "which k"),
+        ("nmi", "a list of names"),
+        (["train.rh"], "did you mean train.rho"),
+        (["train.nmi"], "choices: train.pi_inter"),
+    ],
+)
 def test_unknown_metrics_are_refused_before_training(tiny, tmp_path, metrics, said):
     with pytest.raises(NearkinError, match=said):
         read_study(write(tmp_path, tiny, metrics=metrics))
@@ -182,8 +188,9 @@ class TestBaselines:
         study = read_study(write(tmp_path, tiny, axes=axes, baselines="customary"))
         assert self.labels(study) == [
             (("pooled (untrained)", "any"), 0),
-            (("random_head (untrained)", "8"), 0), (("random_head (untrained)", "16"), 0),
-        ]  # fmt: skip
+            (("random_head (untrained)", "8"), 0),
+            (("random_head (untrained)", "16"), 0),
+        ]
 
     def test_not_where_the_study_has_it_already_nor_where_it_is_not_wanted(self, tiny, tmp_path):
         axes = {"method": {"plain": {"epochs": 0}, "trained": {"loss": "triplet"}}}
@@ -192,9 +199,9 @@ class TestBaselines:
         assert len(read_study(write(tmp_path, tiny, axes={"dim": [8]}, baselines="none")).cells) == 1
 
 
-@pytest.mark.parametrize(("ending", "said"), [
-    (".csv", "method,seeds"), (".md", "| method | seeds |"), (".tex", r"\begin{tabular}{lr"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "said"), [(".csv", "method,seeds"), (".md", "| method | seeds |"), (".tex", r"\begin{tabular}{lr")]
+)
 def test_tables_are_written_by_their_ending(tmp_path, ending, said):
     from nearkin.studies.export import write_table
 
@@ -228,4 +235,4 @@ def test_parts_keep_what_the_others_noted(tiny, tmp_path):
 
     assert noted("1/2", "out of memory") == ["out of memory", None]
     assert noted("2/2", "a bad margin") == ["out of memory", "a bad margin"]
-    assert noted("1/2", None) == [None, "a bad margin"]              # it was mended
+    assert noted("1/2", None) == [None, "a bad margin"]  # it was mended

@@ -23,8 +23,15 @@ from nearkin.tuning.choose import Choice
 from nearkin.tuning.schedule import Plan
 
 KILLS = int(os.environ.get("NEARKIN_KILLS", "30"))
-BASE = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10, "backbone": "convnet", "dim": 16,
-        "train.batch": 16, "epochs": 12}  # fmt: skip
+BASE = {
+    "dataset": "glyphs",
+    "data.classes": 24,
+    "data.per_class": 10,
+    "backbone": "convnet",
+    "dim": 16,
+    "train.batch": 16,
+    "epochs": 12,
+}
 LOSSES = ["triplet", "proxy_anchor"]
 # A file, not `python -c`: workers import nearkin anew, and it is the file of the program that they run again.
 PROGRAM = """
@@ -65,7 +72,7 @@ def killed_again_and_again(folder, words, seed=0):
         except subprocess.TimeoutExpired:
             hits += 1
             os.kill(process.pid, signal.SIGKILL) if hits % 2 else os.killpg(process.pid, signal.SIGKILL)
-        else:                                                       # it came to its end: from the start once more
+        else:  # it came to its end: from the start once more
             assert process.returncode == 0, process.communicate()[0]
             shutil.rmtree(folder / "killed")
         process.communicate()
@@ -86,22 +93,26 @@ def test_a_study(tmp_path):
     assert (tmp_path / "killed" / "t.csv").read_text() == (tmp_path / "straight" / "t.csv").read_text()
 
 
-@pytest.mark.parametrize("tune", [{"trials": 6}, {"trials": 7, "sampler": "coordinate", "halving": 2}],
-                         ids=["tpe", "coordinate"])  # fmt: skip
+@pytest.mark.parametrize(
+    "tune", [{"trials": 6}, {"trials": 7, "sampler": "coordinate", "halving": 2}], ids=["tpe", "coordinate"]
+)
 def test_a_search(tmp_path, tune):
-    file = study_file(tmp_path, axes={"loss": ["triplet"]}, seeds=[0], tune=tune, baselines="none",
-                      base={**BASE, "epochs": 4})  # fmt: skip
+    file = study_file(
+        tmp_path, axes={"loss": ["triplet"]}, seeds=[0], tune=tune, baselines="none", base={**BASE, "epochs": 4}
+    )
     killed_again_and_again(tmp_path, lambda runs: ["tune", file, "--runs", tmp_path / runs])
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
-    trials = [searching(searches_of(read_study(file)), Store(tmp_path / runs)).ledgers[0].trials()
-              for runs in ("straight", "killed")]  # fmt: skip
+    trials = [
+        searching(searches_of(read_study(file)), Store(tmp_path / runs)).ledgers[0].trials()
+        for runs in ("straight", "killed")
+    ]
     assert trials[0] == trials[1]
 
 
 def test_a_choice(tmp_path):
     words = [f"{key}={value}" for key, value in BASE.items() if key != "epochs"]
     plan = Plan(batches=10, methods=4, finalists=2, seeds=3, whole=True)
-    state = {"used": 0.0, "plan": plan.told(), "test": 1.0}         # as the first call would have stored it
+    state = {"used": 0.0, "plan": plan.told(), "test": 1.0}  # as the first call would have stored it
     for runs in ("straight", "killed"):
         choice = Choice(parse_words(words), 600.0, Store(tmp_path / runs), 2)
         choice.state = dict(state)
@@ -114,10 +125,14 @@ def test_a_choice(tmp_path):
         return ["choose", *words, "--minutes", 600, "--workers", 2, "--runs", tmp_path / runs]
 
     said = killed_again_and_again(tmp_path, command)
-    verdicts = [[line for line in text.splitlines() if " wins" in line or "lead over" in line]
-                for text in (said, finish(tmp_path, command("straight")))]  # fmt: skip
+    verdicts = [
+        [line for line in text.splitlines() if " wins" in line or "lead over" in line]
+        for text in (said, finish(tmp_path, command("straight")))
+    ]
     assert verdicts[0] == verdicts[1] != []
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
-    decided = [json.loads(next((tmp_path / runs / "studies").glob("*/choose.json")).read_text())["decided"]
-               for runs in ("straight", "killed")]  # fmt: skip
+    decided = [
+        json.loads(next((tmp_path / runs / "studies").glob("*/choose.json")).read_text())["decided"]
+        for runs in ("straight", "killed")
+    ]
     assert decided[0] == decided[1]

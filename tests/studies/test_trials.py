@@ -46,7 +46,7 @@ def test_every_trial_is_claimed_once(storage, tmp_path, sampler):
     assert ledger.over()
     trials = ledger.trials()
     assert {t.state for t in trials} == {COMPLETE}
-    assert trials[0].values == {"loss.alpha": 2.0, "loss.base": 0.5}        # the row's own
+    assert trials[0].values == {"loss.alpha": 2.0, "loss.base": 0.5}  # the row's own
     best = max(trials, key=lambda t: worth(t.values))
     assert ledger.best() == best
     assert best.score == pytest.approx(worth(best.values))
@@ -70,12 +70,12 @@ def test_two_processes_share_trials_and_a_dead_ones_are_taken_over(storage, tmp_
     first, second = (Ledger(search(trials=4), storage, tmp_path / "locks") for _ in range(2))
     claims = [first.claim(), second.claim(), first.claim()]
     assert [c.number for c in claims] == [0, 1, 2]
-    claims[1].lock.release()                                        # what the system does when a process dies
+    claims[1].lock.release()  # what the system does when a process dies
     again = first.claim()
-    assert (again.number, again.values) == (1, claims[1].values)    # the same trial, the same values
+    assert (again.number, again.values) == (1, claims[1].values)  # the same trial, the same values
     last = first.claim()
     assert last.number == 3
-    assert second.claim() is None                                   # all are under way
+    assert second.claim() is None  # all are under way
     assert not second.over()
     assert len(second.trials()) == 4
 
@@ -115,13 +115,13 @@ def test_halving_against_a_loop(storage, tmp_path):
     assert sum(state == COMPLETE for state in states.values()) == 1
     assert sum(state == PRUNED for state in states.values()) == 8
     assert ledger.best().values == max(values.values(), key=worth)
-    assert ledger.epochs() == 6 * 1 + 2 * 3 + 1 * 9                 # of 81
+    assert ledger.epochs() == 6 * 1 + 2 * 3 + 1 * 9  # of 81
 
 
 @pytest.mark.parametrize(("lower", "best"), [(False, 3), (True, 0)])
 def test_halving_goes_by_the_last_rung_and_by_the_metric(storage, tmp_path, lower, best):
     """At the second rung the two that went on change places; where low is better the other half goes on."""
-    scores = [[0.2, 0.1, 0.5, 0.4], [0.1, 0.2, 0.4, 0.5], [0.3, 0.3, 0.3, 0.3]]     # rung, trial
+    scores = [[0.2, 0.1, 0.5, 0.4], [0.1, 0.2, 0.4, 0.5], [0.3, 0.3, 0.3, 0.3]]  # rung, trial
     own = search(trials=4, rungs=(1, 2, 4), keep=2, select="hubness@10" if lower else "map_at_r")
     ledger = Ledger(own, storage, tmp_path / "locks")
     claims = []
@@ -139,10 +139,10 @@ def test_halving_waits_for_all_trials_of_a_rung(storage, tmp_path):
     for _ in range(2):
         claim = first.claim()
         first.report(claim, worth(claim.values), [])
-    assert first.claim() is None                                    # one of them is not there yet
+    assert first.claim() is None  # one of them is not there yet
     second.report(held, 9.0, [])
     claim = first.claim()
-    assert (claim.number, claim.rung) == (held.number, 1)           # the best of the three goes on
+    assert (claim.number, claim.rung) == (held.number, 1)  # the best of the three goes on
     assert [t.state for t in first.trials()].count(PRUNED) == 2
 
 
@@ -152,7 +152,7 @@ def test_another_search_has_trials_of_its_own(storage, tmp_path):
     others = [search(space=wider), search("tpe"), search(starts=("1" * 12,)), search(seed=4), search(rungs=(8,))]
     for other in others:
         assert Ledger(other, storage, tmp_path / "locks").trials() == []
-    more = Ledger(search(trials=12), storage, tmp_path / "locks")   # more of the same is the same search
+    more = Ledger(search(trials=12), storage, tmp_path / "locks")  # more of the same is the same search
     assert len(carried_on(more)) == 3
 
 
@@ -164,6 +164,7 @@ class Killed(BaseException):
 def test_killed_at_any_call_of_optuna(tmp_path, monkeypatch, sampler):
     """A kill before the n-th thing that is told to Optuna's storage, for every n: the trials are those of a search that
     was never killed, and so is the best one."""
+
     def whole(name, kill_at=None):
         own = search(sampler, trials=7, rungs=(1, 3) if sampler != "tpe" else (3,), keep=2 if sampler != "tpe" else 1)
         calls = 0
@@ -175,12 +176,18 @@ def test_killed_at_any_call_of_optuna(tmp_path, monkeypatch, sampler):
                 if calls == kill_at:
                     raise Killed
                 return method(*args, **more)
+
             return call
 
-        storage = optuna.storages.InMemoryStorage()                 # it is quicker, and is told the same things
+        storage = optuna.storages.InMemoryStorage()  # it is quicker, and is told the same things
         with monkeypatch.context() as patch:
-            for method in ("create_new_trial", "set_trial_param", "set_trial_user_attr", "set_trial_intermediate_value",
-                           "set_trial_state_values"):  # fmt: skip
+            for method in (
+                "create_new_trial",
+                "set_trial_param",
+                "set_trial_user_attr",
+                "set_trial_intermediate_value",
+                "set_trial_state_values",
+            ):
                 patch.setattr(type(storage), method, counted(getattr(type(storage), method)))
             for _ in range(3):
                 with suppress(Killed):

@@ -72,7 +72,7 @@ def test_a_study_with_tune_has_tuned_rows_beside_default_ones(study, tmp_path):
         files = {file.name for file in run.path.iterdir()}
         assert not {"result.json", "embeddings.npz", "test.parquet", "per_query.parquet"} & files
         assert run.stored["train"]["seed"] == 1000
-        assert "trial" in refused("test", run.hash, "--runs", runs)         # no command makes a test result of it
+        assert "trial" in refused("test", run.hash, "--runs", runs)  # no command makes a test result of it
     assert all(run.tested for run in finals)
     assert {run.stored["train"]["seed"] for run in finals} == {0, 1}
 
@@ -82,7 +82,7 @@ def test_a_study_with_tune_has_tuned_rows_beside_default_ones(study, tmp_path):
         assert ledger.best() == best
         own = [c for c in cells if c["labels"] == [ledger.search.name, "tuned"]]
         assert [c["trials"] for c in own] == [3, 3]
-        for cell in own:                                            # the best trial's values, fresh seeds
+        for cell in own:  # the best trial's values, fresh seeds
             spec = store.run(cell["run"]).stored
             for key, value in best.values.items():
                 room, name = key.split(".")
@@ -100,7 +100,7 @@ def test_tune_alone_and_show(study, tmp_path):
     cells = json.loads((runs / "studies" / "t" / "study.json").read_text())["cells"]
     tuned = {cell["run"] for cell in cells if cell["labels"][1] == "tuned"}
     trained = {run.hash for run in Store(runs).runs() if run.purpose == "final"}
-    assert trained == tuned                                         # default rows are not, unless they are the best
+    assert trained == tuned  # default rows are not, unless they are the best
     shown = call("tune", "show", file, "--trials", 2, "--runs", runs)
     assert "2 of 2" in shown
     assert (runs / "studies" / "t" / "tune.png").stat().st_size > 5000
@@ -118,7 +118,7 @@ def test_successive_halving_pauses_and_goes_on(study, tmp_path):
     assert [len(t.scores) for t in ledger.trials()].count(3) == 1
     assert "successive halving trained" in told
     for run in Store(runs).runs():
-        if run.purpose == "trial":                                  # every step once: nothing was begun again
+        if run.purpose == "trial":  # every step once: nothing was begun again
             steps = [line["step"] for line in run.log_lines() if "step" in line]
             assert steps == list(range(1, len(steps) + 1))
 
@@ -132,7 +132,8 @@ def test_bad_input_is_one_sentence(study, tmp_path):
     axes = {"loss": {"pa": {"loss": "proxy_anchor"}}}
     space = {"loss.alpha": {"low": -10, "high": 100}}
     assert "search space of loss.alpha, -10 to 100: alpha=-10.0: must be above 0" in refused(
-        "study", study({"search": space}, axes=axes), "--runs", runs)  # fmt: skip
+        "study", study({"search": space}, axes=axes), "--runs", runs
+    )
     wrong = {"search": {"loss.alfa": [1, 2]}}
     assert "no row has a setting loss.alfa" in refused("study", study(wrong), "--runs", runs)
     assert "cannot be reached" in refused("tune", study({}), "--storage", "sqlite:////nowhere/x.db", "--runs", runs)
@@ -165,7 +166,7 @@ def test_another_space_is_another_search(study, tmp_path, here):
     call("tune", study(tune, **ONE), "--runs", runs)
     first = len(here)
     call("tune", study(tune, **ONE), "--runs", runs)
-    assert len(here) == first                                       # nothing is done twice
+    assert len(here) == first  # nothing is done twice
     tune["search"]["train.lr"]["high"] = 0.1
     file = study(tune, **ONE)
     call("tune", file, "--runs", runs)
@@ -182,8 +183,18 @@ def test_another_folder_of_images_is_another_search(study, tmp_path, here):
             image = Image.effect_noise((16, 16), 10 + offset + 12 * label + number).convert("RGB")
             image.save(tmp_path / name / f"class{label}" / f"{number}.png")
     shutil.copytree(tmp_path / "a", tmp_path / "copy")
-    base = {"dataset": "folder", "data.size": 16, "data.crop": 16, "data.resize": 16, "backbone": "convnet", "dim": 8,
-            "train.batch": 8, "sampler.per_class": 2, "epochs": 1, "train.batches_per_epoch": 2}  # fmt: skip
+    base = {
+        "dataset": "folder",
+        "data.size": 16,
+        "data.crop": 16,
+        "data.resize": 16,
+        "backbone": "convnet",
+        "dim": 8,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        "epochs": 1,
+        "train.batches_per_epoch": 2,
+    }
     file, runs = study({"trials": 2}, base=base, **ONE), tmp_path / "runs"
 
     def trials(name):
@@ -195,7 +206,7 @@ def test_another_folder_of_images_is_another_search(study, tmp_path, here):
 
     (first, carried_out), (second, as_many) = trials("a"), trials("b")
     assert not first & second
-    assert carried_out == as_many == 3                              # two trials, one tuned run
+    assert carried_out == as_many == 3  # two trials, one tuned run
     assert trials("copy") == (first, 0)
 
 
@@ -209,8 +220,13 @@ def test_a_full_disk_uses_up_no_trial(study, tmp_path, here, monkeypatch):
         return Done(Failure("the disk is full: cannot write log.jsonl", passing=True))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Here, "start", lambda self, task, worker: (start if len(list(runs.glob("*/final.json"))) < 2
-                                                                 else full)(self, task, worker))  # fmt: skip
+        patch.setattr(
+            Here,
+            "start",
+            lambda self, task, worker: (start if len(list(runs.glob("*/final.json"))) < 2 else full)(
+                self, task, worker
+            ),
+        )
         assert "the disk is full" in refused("tune", file, "--runs", runs)
     (ledger,) = ledgers_of(file, runs)
     assert [trial.state for trial in ledger.trials()] == ["complete", "complete", "running"]
@@ -220,7 +236,7 @@ def test_a_full_disk_uses_up_no_trial(study, tmp_path, here, monkeypatch):
 
 
 def test_settings_that_cannot_be_trained_are_tried_once(study, tmp_path, here):
-    axes = {"loss": {"softmax": {"loss": "softmax"}}}               # which declares one setting
+    axes = {"loss": {"softmax": {"loss": "softmax"}}}  # which declares one setting
     tune = {"trials": 4, "search": {"train.lr": [1e-3, 1e30]}, "sampler": "grid"}
     file, runs = study(tune, axes=axes, seeds=[0]), tmp_path / "runs"
     assert "4 of 4, 2 failed" in call("tune", file, "--runs", runs)
@@ -230,17 +246,29 @@ def test_settings_that_cannot_be_trained_are_tried_once(study, tmp_path, here):
 
 
 def test_trials_may_be_shorter_than_final_runs(study, tmp_path, here):
-    base = {"dataset": "glyphs", "data.classes": 12, "data.per_class": 6, "data.size": 16, "backbone": "convnet",
-            "dim": 8, "train.batch": 8, "sampler.per_class": 2, "epochs": 4, "train.batches_per_epoch": 2}  # fmt: skip
+    base = {
+        "dataset": "glyphs",
+        "data.classes": 12,
+        "data.per_class": 6,
+        "data.size": 16,
+        "backbone": "convnet",
+        "dim": 8,
+        "train.batch": 8,
+        "sampler.per_class": 2,
+        "epochs": 4,
+        "train.batches_per_epoch": 2,
+    }
     file, runs = study({"trials": 3, "epochs": 2}, base=base, **ONE), tmp_path / "runs"
     said = call("study", file, "--runs", runs)
     epochs = {run.purpose: run.stored["train"]["epochs"] for run in Store(runs).runs()}
     assert epochs == {"trial": 2, "final": 4}
     assert "3 of 6 epochs in all" in " ".join(said.split())
     assert "unequal trials: 0 (contrastive, default); 3 of 6 epochs in all" in " ".join(
-        call("compare", "t", "--runs", runs).split())
+        call("compare", "t", "--runs", runs).split()
+    )
     assert "never validated" in refused(
-        "tune", study({"trials": 3, "epochs": 1}, base={**base, "train.eval_every": 2}, **ONE), "--runs", runs)
+        "tune", study({"trials": 3, "epochs": 1}, base={**base, "train.eval_every": 2}, **ONE), "--runs", runs
+    )
 
 
 def test_tune_leaves_the_default_rows_in_the_study(study, tmp_path, here):
@@ -258,7 +286,7 @@ def test_tune_leaves_the_default_rows_in_the_study(study, tmp_path, here):
 
 def test_where_the_default_settings_are_best_they_are_the_tuned_ones(study, tmp_path, here):
     """A run that serves both rows is trained by `nearkin tune` too."""
-    file, runs = study({"trials": 1}, **ONE), tmp_path / "runs"     # the first trial has the row's own settings
+    file, runs = study({"trials": 1}, **ONE), tmp_path / "runs"  # the first trial has the row's own settings
     said = call("tune", file, "--runs", runs)
     assert "0 runs" not in said
     (run,) = [run for run in Store(runs).runs() if run.purpose == "final"]

@@ -29,7 +29,7 @@ def test_the_score_of_a_run_is_its_best_so_far(tmp_path):
     assert [score_at(run, "map_at_r", epoch) for epoch in (1, 2, 3)] == [0.2, 0.5, 0.5]
     low = run_with(tmp_path / "low", [0.5, 0.2, 0.3], "hubness@10")
     assert [score_at(low, "hubness@10", epoch) for epoch in (1, 2, 3)] == [0.5, 0.2, 0.2]
-    ended = run_with(tmp_path / "b", [0.2, 0.5, 0.3], final=True)   # final.json tells the epoch that was chosen
+    ended = run_with(tmp_path / "b", [0.2, 0.5, 0.3], final=True)  # final.json tells the epoch that was chosen
     assert [score_at(ended, "map_at_r", epoch) for epoch in (2, 3, 4)] == [0.5, 0.3, 0.3]
     assert score_at(run_with(tmp_path / "c", []), "map_at_r", 3) is None
 

@@ -18,8 +18,12 @@ from nearkin.tuning import choose, verdict
 from nearkin.tuning.choose import Choice
 from nearkin.tuning.schedule import Plan
 
-FEW = {"contrastive": {"loss": "contrastive"}, "arcface": {"loss": "arcface"}, "triplet": {"loss": "triplet"},
-       "proxy_nca": {"loss": "proxy_nca"}}  # fmt: skip
+FEW = {
+    "contrastive": {"loss": "contrastive"},
+    "arcface": {"loss": "arcface"},
+    "triplet": {"loss": "triplet"},
+    "proxy_nca": {"loss": "proxy_nca"},
+}
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def test_only_the_winner_is_tested(small, tmp_path):
     assert len(trials) == 4
     assert {run.stored["train"]["seed"] for run in trials} == {1000}
     epochs = sorted(max(line.get("epoch_end", 0) for line in run.log_lines()) for run in trials)
-    assert epochs == [1, 1, 2, 2]                                   # the better half went on, nothing was begun again
+    assert epochs == [1, 1, 2, 2]  # the better half went on, nothing was begun again
     for run in trials:
         steps = [line["step"] for line in run.log_lines() if "step" in line]
         assert steps == list(range(1, len(steps) + 1))
@@ -53,8 +57,10 @@ def test_only_the_winner_is_tested(small, tmp_path):
     means = {}
     for name, candidate in finals.items():
         assert sorted(candidate.runs) == [0, 1]
-        values = [json.loads((run.path / "final.json").read_text())["validation"]["map_at_r"]
-                  for run in candidate.runs.values()]  # fmt: skip
+        values = [
+            json.loads((run.path / "final.json").read_text())["validation"]["map_at_r"]
+            for run in candidate.runs.values()
+        ]
         means[name] = sum(values) / 2
     plain = json.loads((choice.untrained.path / "final.json").read_text())["validation"]["map_at_r"]
     best = max(means, key=lambda name: means[name])
@@ -73,7 +79,7 @@ def test_the_same_again_trains_nothing(small, tmp_path):
     second = Choice(small, 60, Store(tmp_path), 1).run(executor)
     assert executor.tasks == []
     assert second.winning_run.hash == first.winning_run.hash
-    for candidate in second.candidates.values():                    # a seed that somebody trained since changes nothing
+    for candidate in second.candidates.values():  # a seed that somebody trained since changes nothing
         assert sorted(candidate.runs) in ([], [0, 1])
         assert candidate.screened == first.candidates[candidate.name].screened
     assert second.used > first.used - 60
@@ -113,7 +119,7 @@ def test_when_the_time_is_up_nothing_more_begins(small, tmp_path, monkeypatch):
     executor = Here()
     monkeypatch.setattr(Choice, "late", property(lambda self: len(executor.tasks) >= 5))
     choice = Choice(small, 60, Store(tmp_path), 1).run(executor)
-    assert len(executor.tasks) == 5                                 # four screened, one of them further
+    assert len(executor.tasks) == 5  # four screened, one of them further
     assert choice.finalists == []
     assert choice.winning_name == "the untrained network"
 
@@ -143,13 +149,16 @@ def test_validation_class_by_class(small, tmp_path):
     assert row.queries == len(z)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["dataset=glyphs", "--minutes", "0"], "--minutes 0: above 0"),
-    (["dataset=glyphs", "loss=margin"], "loss.name=margin: choose decides this itself"),
-    (["dataset=glyphs", "train.eval_every=2"], "train.eval_every=2: choose decides this itself"),
-    (["dataset=glyphs", "protocol=standard"], "holds out no validation classes"),
-    (["dataset=folder", "root=/nowhere/at/all"], "/nowhere/at/all"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dataset=glyphs", "--minutes", "0"], "--minutes 0: above 0"),
+        (["dataset=glyphs", "loss=margin"], "loss.name=margin: choose decides this itself"),
+        (["dataset=glyphs", "train.eval_every=2"], "train.eval_every=2: choose decides this itself"),
+        (["dataset=glyphs", "protocol=standard"], "holds out no validation classes"),
+        (["dataset=folder", "root=/nowhere/at/all"], "/nowhere/at/all"),
+    ],
+)
 def test_bad_input_is_one_sentence(words, said, tmp_path):
     done = CliRunner().invoke(app, ["choose", *words, "--runs", str(tmp_path / "runs")])
     assert isinstance(done.exception, NearkinError), (done.output, done.exception)
@@ -194,7 +203,8 @@ def test_a_full_disk_drops_no_method(small, tmp_path, monkeypatch):
             Choice(small, 60, Store(tmp_path / "full"), 1).run(Here())
     choice = Choice(small, 60, Store(tmp_path / "full"), 1).run(Here())
     assert {c.name: c.screened for c in choice.candidates.values()} == {
-        c.name: c.screened for c in whole.candidates.values()}
+        c.name: c.screened for c in whole.candidates.values()
+    }
     assert choice.winning_run.hash == whole.winning_run.hash
 
 

@@ -15,7 +15,7 @@ from nearkin.tuning.verdict import leads
 
 CHOICES = 400
 BOUND = 0.05 + 3 * math.sqrt(0.05 * 0.95 / CHOICES)
-QUERIES = 20                        # of each class
+QUERIES = 20  # of each class
 
 
 def row_of(name, values):
@@ -31,7 +31,7 @@ def row_of(name, values):
 
 def choice(rng, *, finalists=3, seeds=3, spread=0.02, classes=0.05, count=10, noisy=1.0, below=0.0):
     """Finalists of which none is better, and the untrained network: as good as they are, or `below` them."""
-    hard = rng.normal(0.5, 0.1, count)                              # (C,) the same for all
+    hard = rng.normal(0.5, 0.1, count)  # (C,) the same for all
     by_seed = rng.normal(0, 0.02, (seeds, 1))
     rows = []
     for i in range(finalists):

@@ -15,12 +15,13 @@ from nearkin.tuning.choose import Candidate, Choice
 from nearkin.tuning.schedule import Plan
 
 CLASSES = 6
-QUERIES = 40                        # of each class
+QUERIES = 40  # of each class
 
 
 def made(root, rows, untrained, *, select="map_at_r", monkeypatch, classes=None):
     """A choice with made-up runs: name -> validation results by seed. `classes` adds to them, by name and class; the
     validation embeddings hold the value of each query."""
+
     def run_of(name, seed, value):
         by_class = value + np.array((classes or {}).get(name, np.zeros(CLASSES)), dtype=float)
         path = add_run(root, f"{name}{seed}", {}, {}, validation={select: float(by_class.mean())})
@@ -67,8 +68,11 @@ def test_seed_0_does_not_speak_for_the_mean(tmp_path, monkeypatch):
 
 
 def test_a_clear_lead_is_believed(tmp_path, monkeypatch):
-    rows = {"triplet": {0: 0.60, 1: 0.61, 2: 0.602}, "margin": {0: 0.50, 1: 0.51, 2: 0.5},
-            "arcface": {0: 0.4, 1: 0.41, 2: 0.4}}  # fmt: skip
+    rows = {
+        "triplet": {0: 0.60, 1: 0.61, 2: 0.602},
+        "margin": {0: 0.50, 1: 0.51, 2: 0.5},
+        "arcface": {0: 0.4, 1: 0.41, 2: 0.4},
+    }
     said = leads_in(made(tmp_path, rows, 0.2, monkeypatch=monkeypatch))
     assert list(said) == ["margin", "the untrained network"]
     lead = "its lead over margin is +10.07 points on validation (95 % interval +9.64 to +10.49; seeds ±0.42, "
@@ -118,8 +122,11 @@ def test_the_untrained_network_may_win(tmp_path, monkeypatch):
 
 def test_seeds_that_one_finalist_lacks_count_for_none(tmp_path, monkeypatch):
     """By all of its own seeds margin would be the best; table, winner and lead are those of seeds 0 to 2."""
-    rows = {"triplet": dict(enumerate([0.60, 0.61, 0.602, 0.1])), "margin": dict(enumerate([0.50, 0.51, 0.5, 0.9])),
-            "arcface": dict(enumerate([0.4, 0.41, 0.4]))}  # fmt: skip
+    rows = {
+        "triplet": dict(enumerate([0.60, 0.61, 0.602, 0.1])),
+        "margin": dict(enumerate([0.50, 0.51, 0.5, 0.9])),
+        "arcface": dict(enumerate([0.4, 0.41, 0.4])),
+    }
     choice = made(tmp_path, rows, 0.2, monkeypatch=monkeypatch)
     assert choice.winner.name == "triplet"
     assert leads_in(choice)["margin"].startswith("its lead over margin is +10.07 points")

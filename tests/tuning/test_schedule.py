@@ -45,7 +45,7 @@ def test_more_time_is_never_worse():
     assert all(a[0] <= b[0] for a, b in pairwise(keys))
     whole = [k for k in keys if k[0] == 8]
     assert whole == sorted(whole)
-    assert (plans[-1].seeds, plans[-1].batches) == (MOST_SEEDS, 100)        # 20 passes of 40 batches in 8 units
+    assert (plans[-1].seeds, plans[-1].batches) == (MOST_SEEDS, 100)  # 20 passes of 40 batches in 8 units
     assert plan(0.5, 2, COSTS, methods=8, per_pass=40).batches == 0
 
 
@@ -55,5 +55,5 @@ def test_no_method_is_dropped_after_a_step_or_two(workers):
     for seconds in range(5, 600, 5):
         found = plan(seconds, workers, COSTS, methods=8, per_pass=40)
         assert found.methods <= 1 or found.batches >= LEAST
-    tiny = plan(600, workers, COSTS, methods=8, per_pass=2)         # 20 passes are 5 steps per unit
+    tiny = plan(600, workers, COSTS, methods=8, per_pass=2)  # 20 passes are 5 steps per unit
     assert (tiny.methods, tiny.batches, tiny.whole) == (8, 5, True)

@@ -12,7 +12,7 @@ from nearkin.statistics.verdict import Outcome
 from nearkin.tuning.pages import gains_sheet
 from nearkin.tuning.tuned import gains_of
 
-LEVEL = [0.2, 0.4, 0.9]             # folds differ by far more than settings do
+LEVEL = [0.2, 0.4, 0.9]  # folds differ by far more than settings do
 LUCK = [0.000, 0.013, 0.004, 0.021, 0.009]
 
 
@@ -49,10 +49,16 @@ def compared(gathered, metric, loss):
 BOTH = {"triplet": 0.03, "margin": -0.001}
 
 
-@pytest.mark.parametrize("missing", [
-    (), [("triplet", "tuned", 0, 2)], [("triplet", "tuned", seed, 2) for seed in range(5)],
-    [("triplet", "default", 0, fold) for fold in range(3)],
-], ids=["nothing", "a fold of a seed", "a fold", "a seed"])  # fmt: skip
+@pytest.mark.parametrize(
+    "missing",
+    [
+        (),
+        [("triplet", "tuned", 0, 2)],
+        [("triplet", "tuned", seed, 2) for seed in range(5)],
+        [("triplet", "default", 0, fold) for fold in range(3)],
+    ],
+    ids=["nothing", "a fold of a seed", "a fold", "a seed"],
+)
 def test_it_is_the_number_that_compare_prints(tmp_path, missing):
     gathered = searched(tmp_path, BOTH, folds=3, missing=missing)
     for gain in gains_of(gathered, ["map_at_r", "recall@1"]):
@@ -117,8 +123,8 @@ def test_other_classes_might_not_agree(tmp_path):
     """All seeds agree that tuning helps, but only one class of four gains by it."""
     classes = {"a": 0.2, "b": -0.01, "c": 0.0, "d": -0.01}
     (gain,) = gains_of(searched(tmp_path, {"triplet": 0.03}, classes=classes), ["map_at_r"])
-    assert gain.pair.difference.p < 0.05                            # over the seeds alone
-    assert gain.pair.p > 0.05                                       # over seeds and classes
+    assert gain.pair.difference.p < 0.05  # over the seeds alone
+    assert gain.pair.p > 0.05  # over seeds and classes
     assert gain.pair.difference.class_count == 4
     assert gain.pair.outcome is Outcome.UNDECIDED
     (row,) = gains_sheet([gain]).rows
@@ -135,8 +141,11 @@ def test_rows_without_a_partner_and_untrained_networks_are_left_out(tmp_path):
 
 
 def test_no_common_seed_is_a_sentence(tmp_path):
-    missing = [("triplet", settings, seed, 0) for settings, seeds in (("tuned", (0, 1, 2)), ("default", (3, 4)))
-               for seed in seeds]  # fmt: skip
+    missing = [
+        ("triplet", settings, seed, 0)
+        for settings, seeds in (("tuned", (0, 1, 2)), ("default", (3, 4)))
+        for seed in seeds
+    ]
     gains = gains_of(searched(tmp_path, {"triplet": 0.03}, missing=missing), ["map_at_r"])
     (row,) = gains_sheet(gains).rows
     assert row[2] == "no common seeds (3; 4 against 0; 1; 2): nothing to compare"

@@ -12,6 +12,17 @@ from nearkin.analysis.spectrum import Spectrum
 from nearkin.analysis.weights import Weights
 
 __all__ = [
-    "Activation", "Analysis", "Corruptions", "Properties", "Prototypes", "Saliency", "Similarity", "Spectrum",
-    "TrainingSet", "Weights", "prototypes", "prototypes_of", "training_set",
-]  # fmt: skip
+    "Activation",
+    "Analysis",
+    "Corruptions",
+    "Properties",
+    "Prototypes",
+    "Saliency",
+    "Similarity",
+    "Spectrum",
+    "TrainingSet",
+    "Weights",
+    "prototypes",
+    "prototypes_of",
+    "training_set",
+]

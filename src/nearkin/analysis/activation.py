@@ -23,8 +23,8 @@ from nearkin.runs.prepare import Data
 from nearkin.runs.tested import TestSet
 
 STRONGEST = 3
-MOST = 4                            # runs side by side
-SHOWN = 12                          # images of a panel
+MOST = 4  # runs side by side
+SHOWN = 12  # images of a panel
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Seen:
 
     name: str
     run: str
-    pixels: np.ndarray                                              # (N, H, W, 3) uint8
-    channels: np.ndarray                                            # (N, 3) the strongest
-    means: np.ndarray                                               # (N, 3) their mean activation
-    maps: np.ndarray                                                # (N, 3, h, w)
-    pair_pixels: np.ndarray                                         # (Q, 2, H, W, 3) uint8
-    regions: np.ndarray                                             # (Q, 2, h, w) c_u of both images
-    rest: np.ndarray                                                # (Q, 2) what belongs to no place
-    cosine: np.ndarray                                              # (Q,)
-    of: str                                                         # embedding, or pooled feature
+    pixels: np.ndarray  # (N, H, W, 3) uint8
+    channels: np.ndarray  # (N, 3) the strongest
+    means: np.ndarray  # (N, 3) their mean activation
+    maps: np.ndarray  # (N, 3, h, w)
+    pair_pixels: np.ndarray  # (Q, 2, H, W, 3) uint8
+    regions: np.ndarray  # (Q, 2, h, w) c_u of both images
+    rest: np.ndarray  # (Q, 2) what belongs to no place
+    cosine: np.ndarray  # (Q,)
+    of: str  # embedding, or pooled feature
 
 
 @ANALYSES.register("activation")
@@ -68,8 +68,8 @@ class Activation(Analysis):
     needs_pixels: ClassVar[bool] = True
 
     seen: list[Seen]
-    image_rows: np.ndarray                                          # (N,)
-    pairs: np.ndarray                                               # (Q, 2)
+    image_rows: np.ndarray  # (N,)
+    pairs: np.ndarray  # (Q, 2)
     classes: dict[int, str]
     options: dict[str, Any]
 
@@ -108,50 +108,105 @@ class Activation(Analysis):
         """The strongest channels of every image, and of every pair its cosine and how few places carry it."""
         return {
             "runs": [{"name": s.name, "run": s.run, "decomposed": s.of} for s in self.seen],
-            "images": [{"row": int(row), "class": self.classes[int(row)],
-                        "channels": {s.run: s.channels[i].tolist() for s in self.seen},
-                        "means": {s.run: s.means[i].tolist() for s in self.seen}}
-                       for i, row in enumerate(self.image_rows)],
-            "pairs": [{"rows": [int(a), int(b)], "classes": [self.classes[int(a)], self.classes[int(b)]],
-                       "cosine": {s.run: float(s.cosine[q]) for s in self.seen},
-                       "rest": {s.run: s.rest[q].tolist() for s in self.seen},
-                       "quarter": {s.run: [concentration(s.regions[q, side]) for side in (0, 1)] for s in self.seen}}
-                      for q, (a, b) in enumerate(self.pairs)],
-        }  # fmt: skip
+            "images": [
+                {
+                    "row": int(row),
+                    "class": self.classes[int(row)],
+                    "channels": {s.run: s.channels[i].tolist() for s in self.seen},
+                    "means": {s.run: s.means[i].tolist() for s in self.seen},
+                }
+                for i, row in enumerate(self.image_rows)
+            ],
+            "pairs": [
+                {
+                    "rows": [int(a), int(b)],
+                    "classes": [self.classes[int(a)], self.classes[int(b)]],
+                    "cosine": {s.run: float(s.cosine[q]) for s in self.seen},
+                    "rest": {s.run: s.rest[q].tolist() for s in self.seen},
+                    "quarter": {s.run: [concentration(s.regions[q, side]) for side in (0, 1)] for s in self.seen},
+                }
+                for q, (a, b) in enumerate(self.pairs)
+            ],
+        }
 
     def sheets(self) -> dict[str, Sheet]:
         """Channels of the images, and pairs."""
-        images = [[str(row), self.classes[int(row)], s.name,
-                   ", ".join(f"{c} ({m:.2g})" for c, m in zip(s.channels[i], s.means[i], strict=True))]
-                  for i, row in enumerate(self.image_rows) for s in self.seen]  # fmt: skip
-        pairs = [[f"{a}, {b}", "same" if self.classes[int(a)] == self.classes[int(b)] else "different", s.name,
-                  f"{s.cosine[q]:.3f}", f"{s.rest[q].mean():+.3f}",
-                  *(f"{100 * concentration(s.regions[q, side]):.0f}" for side in (0, 1))]
-                 for q, (a, b) in enumerate(self.pairs) for s in self.seen]  # fmt: skip
+        images = [
+            [
+                str(row),
+                self.classes[int(row)],
+                s.name,
+                ", ".join(f"{c} ({m:.2g})" for c, m in zip(s.channels[i], s.means[i], strict=True)),
+            ]
+            for i, row in enumerate(self.image_rows)
+            for s in self.seen
+        ]
+        pairs = [
+            [
+                f"{a}, {b}",
+                "same" if self.classes[int(a)] == self.classes[int(b)] else "different",
+                s.name,
+                f"{s.cosine[q]:.3f}",
+                f"{s.rest[q].mean():+.3f}",
+                *(f"{100 * concentration(s.regions[q, side]):.0f}" for side in (0, 1)),
+            ]
+            for q, (a, b) in enumerate(self.pairs)
+            for s in self.seen
+        ]
         notes = [
             "head: what belongs to no place, the bias of the head; quarter: the share of all that places add (above 0) "
             "which the best quarter of them adds, in the first and the second image; 25 would be even",
             "figures draw a place where it lies in the map; what it sees is wider and, behind strided convolutions, "
             "may be centred elsewhere",
         ]
-        notes += [f"{s.name}: its head is not affine, so the pooled feature is decomposed, and the cosine is its cosine"
-                  for s in self.seen if s.of != "embedding"]  # fmt: skip
+        notes += [
+            f"{s.name}: its head is not affine, so the pooled feature is decomposed, and the cosine is its cosine"
+            for s in self.seen
+            if s.of != "embedding"
+        ]
         header = ["images", "classes", "method", "cosine", "head", "quarter %", "quarter % "]
         return {
-            "channels": Sheet("The strongest channels of the last map (mean activation)",
-                              ["image", "class", "method", "channels"], images, 0),
+            "channels": Sheet(
+                "The strongest channels of the last map (mean activation)",
+                ["image", "class", "method", "channels"],
+                images,
+                0,
+            ),
             "pairs": Sheet("What makes two images similar", header, pairs, 4, notes),
-        }  # fmt: skip
+        }
 
     def tables(self) -> dict[str, Table]:
         """One row per image, run and channel; one row per pair and run."""
-        channels = [[int(row), s.name, s.run, int(s.channels[i, k]), float(s.means[i, k])] for s in self.seen
-                    for i, row in enumerate(self.image_rows) for k in range(s.channels.shape[1])]  # fmt: skip
-        pairs = [[int(a), int(b), s.name, s.run, float(s.cosine[q]), *s.rest[q].tolist(),
-                  *(concentration(s.regions[q, side]) for side in (0, 1))]
-                 for q, (a, b) in enumerate(self.pairs) for s in self.seen]  # fmt: skip
-        header = ["first", "second", "method", "run", "cosine", "first_rest", "second_rest", "first_quarter",
-                  "second_quarter"]  # fmt: skip
+        channels = [
+            [int(row), s.name, s.run, int(s.channels[i, k]), float(s.means[i, k])]
+            for s in self.seen
+            for i, row in enumerate(self.image_rows)
+            for k in range(s.channels.shape[1])
+        ]
+        pairs = [
+            [
+                int(a),
+                int(b),
+                s.name,
+                s.run,
+                float(s.cosine[q]),
+                *s.rest[q].tolist(),
+                *(concentration(s.regions[q, side]) for side in (0, 1)),
+            ]
+            for q, (a, b) in enumerate(self.pairs)
+            for s in self.seen
+        ]
+        header = [
+            "first",
+            "second",
+            "method",
+            "run",
+            "cosine",
+            "first_rest",
+            "second_rest",
+            "first_quarter",
+            "second_quarter",
+        ]
         return {"channels": (["row", "method", "run", "channel", "mean"], channels), "pairs": (header, pairs)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:
@@ -197,24 +252,33 @@ def _name(method: OneMethod, member: Member) -> str:
 
 def look(name: str, run: str, seen: Loaded, shown: np.ndarray, pairs: np.ndarray) -> Seen:
     """What a loaded model shows of these rows (N,) and pairs of rows (Q, 2)."""
-    pixels = seen.pixels.test(shown)                                                        # (N, 3, H, W)
+    pixels = seen.pixels.test(shown)  # (N, 3, H, W)
     with torch.no_grad():
         maps = last_map(seen.model, seen.model.record.normalise(pixels.to(seen.device))).float().cpu()
-    channels, means = strongest(maps)                                                       # (N, 3)
+    channels, means = strongest(maps)  # (N, 3)
     at = channels[:, :, None, None].expand(-1, -1, *maps.shape[2:])
-    both = seen.pixels.test(pairs.ravel())                                                  # (2Q, 3, H, W)
+    both = seen.pixels.test(pairs.ravel())  # (2Q, 3, H, W)
     parts = parts_of(seen.model, both.to(seen.device))
     first, second = (Parts(parts.z[i::2], parts.places[i::2], parts.rest[i::2], parts.of) for i in (0, 1))
     here, there, rest, cosine = (tensor.cpu().numpy() for tensor in regions(first, second))
     return Seen(
-        name, run, _upright(pixels), channels.numpy(), means.numpy(), maps.gather(1, at).numpy(),
-        _upright(both).reshape(len(pairs), 2, *both.shape[2:], 3), np.stack([here, there], 1), rest.T, cosine, parts.of,
-    )  # fmt: skip
+        name,
+        run,
+        _upright(pixels),
+        channels.numpy(),
+        means.numpy(),
+        maps.gather(1, at).numpy(),
+        _upright(both).reshape(len(pairs), 2, *both.shape[2:], 3),
+        np.stack([here, there], 1),
+        rest.T,
+        cosine,
+        parts.of,
+    )
 
 
 def strongest(maps: Tensor) -> tuple[Tensor, Tensor]:
     """The channels of largest mean activation of maps (B, C, h, w), the strongest first, and these means: (B, 3)."""
-    means = maps.mean((2, 3))                                                               # (B, C)
+    means = maps.mean((2, 3))  # (B, C)
     found = means.topk(min(STRONGEST, means.shape[1]), dim=1)
     return found.indices, found.values
 
@@ -226,7 +290,7 @@ def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
     known = test_images(run)[0] if stored.rows is None else stored.rows
     place = {int(row): i for i, row in enumerate(known)}
     at = torch.tensor([place[int(row)] for row in rows])
-    s = e[at] @ e.T                                                                         # (N, all)
+    s = e[at] @ e.T  # (N, all)
     s[torch.arange(len(at)), at] = -torch.inf
     return np.stack([rows, known[s.argmax(1).numpy()]], 1)
 

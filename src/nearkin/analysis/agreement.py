@@ -20,7 +20,7 @@ from scipy.special import xlogy
 
 from nearkin.statistics.intervals import class_interval
 
-EQUAL = 1 - 1e-10                   # r of equal maps, but for rounding
+EQUAL = 1 - 1e-10  # r of equal maps, but for rounding
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Aggregate:
     spread: float | None = None
     low: float | None = None
     high: float | None = None
-    n: int = 0                                  # images that count
-    classes: int = 0                            # of these images: the units of the interval
-    undefined: int = 0                          # images without a value: a constant map
-    equal: int = 0                              # images whose maps are equal: r = 1
+    n: int = 0  # images that count
+    classes: int = 0  # of these images: the units of the interval
+    undefined: int = 0  # images without a value: a constant map
+    equal: int = 0  # images whose maps are equal: r = 1
 
     def told(self) -> dict[str, float | int | None]:
         """As JSON has it."""
@@ -46,7 +46,7 @@ def correlations(maps: np.ndarray) -> np.ndarray:
     """Pearson r of every two of M maps (M, P); NaN where one of them is constant.                     -> (M, M)"""
     x = maps.astype(np.float64)
     x = x - x.mean(1, keepdims=True)
-    lengths = np.linalg.norm(x, axis=1)                                                     # (M,)
+    lengths = np.linalg.norm(x, axis=1)  # (M,)
     constant = lengths <= 1e-12 * np.abs(maps).astype(np.float64).max(1).clip(1e-300) * np.sqrt(maps.shape[1])
     x = x / np.where(constant, 1, lengths)[:, None]
     r = (x @ x.T).clip(-1, 1)
@@ -54,23 +54,23 @@ def correlations(maps: np.ndarray) -> np.ndarray:
     r[r < -EQUAL] = -1
     r[constant] = np.nan
     r[:, constant] = np.nan
-    return r                                                                                # (M, M)
+    return r  # (M, M)
 
 
 def divergences(maps: np.ndarray) -> np.ndarray:
     """Jensen-Shannon divergence of every two of M maps (M, P), none below 0; NaN where a map is constant."""
     x = maps.astype(np.float64)
     constant = np.ptp(x, axis=1) == 0
-    p = x / np.where(constant, 1, x.sum(1))[:, None]                                        # (M, P)
-    own = xlogy(p, p).sum(1)                                                                # (M,) minus entropies
+    p = x / np.where(constant, 1, x.sum(1))[:, None]  # (M, P)
+    own = xlogy(p, p).sum(1)  # (M,) minus entropies
     found = np.zeros((len(p), len(p)))
     for i in range(len(p) - 1):
-        middle = (p[i] + p[i + 1 :]) / 2                                                    # (M-i-1, P)
+        middle = (p[i] + p[i + 1 :]) / 2  # (M-i-1, P)
         found[i, i + 1 :] = (own[i] + own[i + 1 :]) / 2 - xlogy(middle, middle).sum(1)
     found = (found + found.T).clip(0, np.log(2))
     found[constant] = np.nan
     found[:, constant] = np.nan
-    return found                                                                            # (M, M)
+    return found  # (M, M)
 
 
 def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:
@@ -84,7 +84,7 @@ def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:
     defined = np.isfinite(r)
     equal = int((defined & (np.abs(r) == 1)).any(1).sum())
     undefined = int((~defined).all(1).sum())
-    z = image_means(to_z(r))                                                                # (N,)
+    z = image_means(to_z(r))  # (N,)
     counts = np.isfinite(z)
     if not counts.any():
         mean = float(r[defined].mean()) if defined.any() else None
@@ -97,7 +97,7 @@ def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:
 
 def plain(values: np.ndarray, classes: np.ndarray) -> Aggregate:
     """The same for values that are averaged as they are.                                          (N,) or (N, K)"""
-    means = image_means(values.reshape(len(values), -1))                                    # (N,)
+    means = image_means(values.reshape(len(values), -1))  # (N,)
     counts = np.isfinite(means)
     n = int(counts.sum())
     if not n:

@@ -59,9 +59,7 @@ def overlap(x: np.ndarray, y: np.ndarray, k: int = 10) -> np.ndarray:
     return _shared(_nearest(x, k), _nearest(y, k))
 
 
-def compared(
-    x: Sequence[np.ndarray], labels: np.ndarray, *, k: int = 10, groups: int = GROUPS, seed: int = 0
-) -> Alike:
+def compared(x: Sequence[np.ndarray], labels: np.ndarray, *, k: int = 10, groups: int = GROUPS, seed: int = 0) -> Alike:
     """All pairs of representations of the same N images.
 
     Parameters:
@@ -75,13 +73,13 @@ def compared(
     number = np.unique(labels, return_inverse=True)[1]
     c = int(number.max()) + 1
     count = min(groups, c)
-    group = (np.random.default_rng(seed).permutation(c) % count)[number]                           # (N,)
+    group = (np.random.default_rng(seed).permutation(c) % count)[number]  # (N,)
     near = [_nearest(each, k) for each in x]
     r = len(x)
     whole, left = np.ones((r, r)), np.ones((count, r, r))
     for i in range(r):
         for j in range(i):
-            shared = _shared(near[i], near[j])                                                      # (N,)
+            shared = _shared(near[i], near[j])  # (N,)
             whole[i, j] = whole[j, i] = shared.mean()
             left[:, i, j] = left[:, j, i] = [shared[group != g].mean() for g in range(count)]
     cka, cka_left = _cka(grams, group)
@@ -119,23 +117,23 @@ def _cka(grams: list[np.ndarray], group: np.ndarray) -> tuple[np.ndarray, np.nda
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     grams = [gram[np.ix_(order, order)] for gram in grams]
-    left = np.append(n - np.bincount(group, minlength=count), n).clip(1)                    # (G + 1,) images left
+    left = np.append(n - np.bincount(group, minlength=count), n).clip(1)  # (G + 1,) images left
     inside = np.column_stack([group[order][:, None] != np.arange(count), np.ones(n, bool)])  # (N, G + 1)
-    sums = []                                                                               # row sums (N, G + 1)
+    sums = []  # row sums (N, G + 1)
     for gram in grams:
-        of_group = np.add.reduceat(gram, starts, axis=1, dtype=np.float64)                  # (N, G)
+        of_group = np.add.reduceat(gram, starts, axis=1, dtype=np.float64)  # (N, G)
         whole = of_group.sum(1, keepdims=True)
         sums.append(np.column_stack([whole - of_group, whole]) * inside)
     product = np.empty((count + 1, r, r))
     for i in range(r):
         for j in range(i + 1):
             block = np.add.reduceat(grams[i] * grams[j], starts, axis=0, dtype=np.float64)
-            block = np.add.reduceat(block, starts, axis=1)                                  # (G, G)
+            block = np.add.reduceat(block, starts, axis=1)  # (G, G)
             both = np.append(block.sum() - block.sum(0) - block.sum(1) + block.diagonal(), block.sum())
             rows = 2 / left * (sums[i] * sums[j]).sum(0)
             product[:, i, j] = product[:, j, i] = both - rows + sums[i].sum(0) * sums[j].sum(0) / left**2
-    norm = np.sqrt(np.diagonal(product, axis1=1, axis2=2).clip(0))                          # (G + 1, R)
-    norm = np.where(norm > 1e-4, norm, np.nan)                                              # constant: undefined
+    norm = np.sqrt(np.diagonal(product, axis1=1, axis2=2).clip(0))  # (G + 1, R)
+    norm = np.where(norm > 1e-4, norm, np.nan)  # constant: undefined
     cka = product / (norm[:, :, None] * norm[:, None, :])
     return cka[-1], cka[:-1]
 

@@ -15,7 +15,7 @@ from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
 
-Table = tuple[Sequence[str], Sequence[Sequence[Any]]]       # names of the columns, rows of plain values; None: no value
+Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # names of the columns, rows of plain values; None: no value
 
 
 class Analysis:
@@ -134,8 +134,10 @@ def markdown(sheets: Mapping[str, Sheet]) -> str:
     parts = []
     for sheet in sheets.values():
         rule = ["---"] * (len(sheet.header) - sheet.numbers) + ["---:"] * sheet.numbers
-        lines = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
-                 for line in (sheet.header, rule, *sheet.rows)]  # fmt: skip
+        lines = [
+            "| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
+            for line in (sheet.header, rule, *sheet.rows)
+        ]
         notes = [sentence(note) for note in sheet.notes]
         parts.append("\n\n".join([*([f"**{sheet.title}**"] if sheet.title else []), "\n".join(lines), *notes]))
     return "\n\n".join(parts) + "\n"

@@ -14,7 +14,7 @@ from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.paired import holm
 from nearkin.statistics.unit import LEAST_SEEDS, Nothing, Row, common
 
-LEAST = 3                   # methods: two always correlate
+LEAST = 3  # methods: two always correlate
 
 
 def correlations(asked: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
@@ -25,8 +25,11 @@ def correlations(asked: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> 
     """
     cells = {names: correlation(rows) for names, rows in asked.items() if len(rows) >= LEAST}
     needed = least_methods(len(cells))
-    tested = [cell for cell in cells.values() if cell["p"] is not None and cell["seeds"] >= LEAST_SEEDS
-              and cell["methods"] >= needed]  # fmt: skip
+    tested = [
+        cell
+        for cell in cells.values()
+        if cell["p"] is not None and cell["seeds"] >= LEAST_SEEDS and cell["methods"] >= needed
+    ]
     for cell, p in zip(tested, holm([cell["p"] for cell in tested]).tolist(), strict=True):
         cell["p_holm"] = p
     by_name: dict[str, dict[str, Any]] = {}
@@ -41,7 +44,7 @@ def correlation(rows: Sequence[tuple[Row, Row]]) -> dict[str, Any]:
     cell: dict[str, Any] = {"spearman": None, "p": None, "p_holm": None, "methods": len(rows), "seeds": 0, "why": None}
     if isinstance(shared, Nothing):
         return cell | {"why": shared.reason}
-    means = shared.values.mean(axis=1)                                                                         # (2M,)
+    means = shared.values.mean(axis=1)  # (2M,)
     value = rank_correlation(means[::2], means[1::2])
     if value is None:
         return cell | {"seeds": len(shared.seeds), "why": "one of the two is the same for all methods"}
@@ -63,16 +66,28 @@ def _verdict(cell: Mapping[str, Any], needed: int) -> str:
 def correlation_sheet(correlated: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """The table of the family."""
     cells = [(of, other, cell) for of, others in correlated.items() for other, cell in others.items()]
-    rows = [[of, other, cell["verdict"], str(cell["methods"]), str(cell["seeds"]), _number(cell["spearman"]),
-             _p(cell["p_holm"])] for of, other, cell in cells]  # fmt: skip
+    rows = [
+        [
+            of,
+            other,
+            cell["verdict"],
+            str(cell["methods"]),
+            str(cell["seeds"]),
+            _number(cell["spearman"]),
+            _p(cell["p_holm"]),
+        ]
+        for of, other, cell in cells
+    ]
     family = cells[0][2]["family"]
     notes = [
         "Spearman's correlation over the trained methods of this table, no random sample of methods; a method counts "
-        "once, by its mean over the seeds and folds that all methods have",
+        "once, by its mean over the seeds and folds that all methods have"
     ]
     if family:
-        notes.append(f"one family of {family} test{'s' * (family > 1)}: p is that of the permutation test over "
-                     "methods, after Holm's correction")  # fmt: skip
+        notes.append(
+            f"one family of {family} test{'s' * (family > 1)}: p is that of the permutation test over "
+            "methods, after Holm's correction"
+        )
     return Sheet("With the test", ["of", "with", "verdict", "methods", "seeds", "Spearman", "p (Holm)"], rows, 4, notes)
 
 

@@ -42,20 +42,22 @@ def corrupt(name: str, image: np.ndarray, seed: int, row: int) -> np.ndarray:
 
 def corrupt_batch(name: str, images: Tensor, seed: int, rows: np.ndarray) -> Tensor:
     """Corrupted copies of images (B, 3, H, W) uint8 of the rows (B,)."""
-    made = [corrupt(name, image, seed, int(row))
-            for image, row in zip(images.permute(0, 2, 3, 1).numpy(), rows, strict=True)]  # fmt: skip
+    made = [
+        corrupt(name, image, seed, int(row))
+        for image, row in zip(images.permute(0, 2, 3, 1).numpy(), rows, strict=True)
+    ]
     return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2).contiguous()
 
 
 def gaussian_noise(image: np.ndarray, random: Random) -> np.ndarray:
     """Noise of standard deviation σ, uniform in 0..25.5, added to every pixel, the same to all channels."""
-    noise = random.uniform(0, 25.5) * random.standard_normal(image.shape[:2])                       # (H, W)
+    noise = random.uniform(0, 25.5) * random.standard_normal(image.shape[:2])  # (H, W)
     return _whole(image + noise[..., None])
 
 
 def salt_and_pepper(image: np.ndarray, random: Random) -> np.ndarray:
     """Every pixel is replaced with a chance of 5 %, by a grey of 255·Beta(½, ½)."""
-    chosen = random.random(image.shape[:2]) < 0.05                                                  # (H, W)
+    chosen = random.random(image.shape[:2]) < 0.05  # (H, W)
     made = image.copy()
     made[chosen] = _whole(255 * random.beta(0.5, 0.5, int(chosen.sum())))[:, None]
     return made
@@ -87,7 +89,7 @@ def coarse_dropout(image: np.ndarray, random: Random) -> np.ndarray:
     height, width = image.shape[:2]
     rows, columns = max(1, round(size * height)), max(1, round(size * width))
     cells = random.random((rows, columns)) < p
-    mask = cells[np.arange(height) * rows // height][:, np.arange(width) * columns // width]        # (H, W)
+    mask = cells[np.arange(height) * rows // height][:, np.arange(width) * columns // width]  # (H, W)
     return np.where(mask[..., None], np.uint8(0), image)
 
 
@@ -97,8 +99,10 @@ def rotation(image: np.ndarray, random: Random) -> np.ndarray:
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     middle = (np.array(image.shape[:2]) - 1) / 2
     shift = middle - turn @ middle
-    made = [ndimage.affine_transform(image[..., c].astype(np.float32), turn, shift, order=1, mode="reflect")
-            for c in range(3)]  # fmt: skip
+    made = [
+        ndimage.affine_transform(image[..., c].astype(np.float32), turn, shift, order=1, mode="reflect")
+        for c in range(3)
+    ]
     return _whole(np.stack(made, -1))
 
 
@@ -107,7 +111,7 @@ def perspective(image: np.ndarray, random: Random) -> np.ndarray:
     bilinear. A move beyond the middle, once in a thousand images, ends there."""
     height, width = image.shape[:2]
     moved = np.abs(random.normal(0, random.uniform(0.05, 0.15), (4, 2))) % 1
-    moved = np.minimum(moved, 0.49)                                                                 # (4, 2) x, y
+    moved = np.minimum(moved, 0.49)  # (4, 2) x, y
     ends = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     source = np.where(ends == 0, moved, 1 - moved) * [width, height]
     coefficients = _warp(ends * [width, height], source)
@@ -145,8 +149,16 @@ def _whole(values: np.ndarray) -> np.ndarray:
 
 
 CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {
-    each.__name__: each for each in (
-        gaussian_noise, salt_and_pepper, uniform_noise, cutout, coarse_dropout, rotation, perspective, gaussian_blur,
+    each.__name__: each
+    for each in (
+        gaussian_noise,
+        salt_and_pepper,
+        uniform_noise,
+        cutout,
+        coarse_dropout,
+        rotation,
+        perspective,
+        gaussian_blur,
         jpeg,
     )
-}  # fmt: skip
+}

@@ -24,10 +24,10 @@ from nearkin.models.cut import FeatureSource, Pixels
 from nearkin.numerics import unit
 from nearkin.runs.store import Run
 
-VERSION = 1                         # raise it when the same images begin to give other numbers
+VERSION = 1  # raise it when the same images begin to give other numbers
 METRICS = ("recall@1", "map_at_r")
-SHOWN = 3                           # images of the example strip
-ALIKE = 0.99                        # cosine of an embedding with the stored one of the same image
+SHOWN = 3  # images of the example strip
+ALIKE = 0.99  # cosine of an embedding with the stored one of the same image
 
 
 class CorruptedPixels:
@@ -127,6 +127,5 @@ class Measured:
     def strip(self, names: Iterable[str]) -> np.ndarray:
         """(3, 1 + C, H, W, 3) uint8: images of different classes, clean and with each of C corruptions."""
         some = stratified(self.labels, SHOWN, self.seed)
-        made = [CorruptedPixels(self.looked.pixels, self.rows, name, self.seed).test(some)
-                for name in (None, *names)]  # fmt: skip
+        made = [CorruptedPixels(self.looked.pixels, self.rows, name, self.seed).test(some) for name in (None, *names)]
         return torch.stack(made, 1).permute(0, 1, 3, 4, 2).numpy()

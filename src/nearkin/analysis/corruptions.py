@@ -27,8 +27,10 @@ from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 
 WHERE = {"all": "queries and gallery", "queries": "queries only"}
-NOTE = ("mean is that of the nine; drop is (clean - mean) / clean; the same seed does the same to an image, whatever "
-        "the run")  # fmt: skip
+NOTE = (
+    "mean is that of the nine; drop is (clean - mean) / clean; the same seed does the same to an image, whatever "
+    "the run"
+)
 
 
 @ANALYSES.register("corruptions", version=VERSION)
@@ -70,8 +72,9 @@ class Corruptions(Analysis):
     def between(cls, gathered: Gathered, *, images: int | None = None, seed: int = 0) -> "CorruptionsOfStudy":
         """Of all tested runs of a study."""
         found = found_in(cls, gathered, images=images, seed=seed)
-        return CorruptionsOfStudy(methods_of(gathered), {name: each.told for name, each in found.items()},
-                                  {"images": images, "seed": seed})  # fmt: skip
+        return CorruptionsOfStudy(
+            methods_of(gathered), {name: each.told for name, each in found.items()}, {"images": images, "seed": seed}
+        )
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -93,8 +96,12 @@ class Corruptions(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """One row per corruption, place and metric."""
-        rows = [[name, where, metric, own[where][metric]] for name, own in self.told["corruptions"].items()
-                for where in WHERE for metric in METRICS]  # fmt: skip
+        rows = [
+            [name, where, metric, own[where][metric]]
+            for name, own in self.told["corruptions"].items()
+            for where in WHERE
+            for metric in METRICS
+        ]
         clean = [["clean", where, metric, self.told["clean"][metric]] for where in WHERE for metric in METRICS]
         return {"all": (["corruption", "on", "metric", "value"], [*clean, *rows])}
 
@@ -111,10 +118,14 @@ class Corruptions(Analysis):
 
 def over_all(clean: Mapping[str, float], found: Mapping[str, Any]) -> dict[str, Any]:
     """The mean over corruptions, and the relative drop of each metric: None where the clean one is 0."""
-    mean = {where: {metric: float(np.mean([own[where][metric] for own in found.values()])) for metric in METRICS}
-            for where in WHERE}  # fmt: skip
-    drop = {where: {metric: 1 - mean[where][metric] / clean[metric] if clean[metric] else None for metric in METRICS}
-            for where in WHERE}  # fmt: skip
+    mean = {
+        where: {metric: float(np.mean([own[where][metric] for own in found.values()])) for metric in METRICS}
+        for where in WHERE
+    }
+    drop = {
+        where: {metric: 1 - mean[where][metric] / clean[metric] if clean[metric] else None for metric in METRICS}
+        for where in WHERE
+    }
     return {"mean": mean, "drop": drop}
 
 
@@ -161,8 +172,15 @@ class CorruptionsOfStudy(Analysis):
                     drop = cells["drop"]
                     ends = (None, None, False) if drop is None else (drop["low"], drop["high"], drop["cut"])
                     rows.append([name, own["kind"], *texts, _span(*ends)])
-                header = ["method", "kind", "clean", *(n.replace("_", " ") for n in CORRUPTIONS), "mean", "drop",
-                          "95 % interval of the drop"]  # fmt: skip
+                header = [
+                    "method",
+                    "kind",
+                    "clean",
+                    *(n.replace("_", " ") for n in CORRUPTIONS),
+                    "mean",
+                    "drop",
+                    "95 % interval of the drop",
+                ]
                 notes = [NOTE, "means and intervals are over seeds that have all folds, folds averaged first"]
                 notes += ["* cut at the end of the range"] * any(row[-1].endswith("*") for row in rows)
                 title = f"{metric} % on corrupted images, {words}"
@@ -172,9 +190,13 @@ class CorruptionsOfStudy(Analysis):
     def tables(self) -> dict[str, Table]:
         """One row per method, place, metric and corruption."""
         nothing = {"mean": None, "low": None, "high": None, "seeds": 0}
-        rows = [[name, own["kind"], where, metric, corruption, *((cell or nothing)[key] for key in nothing)]
-                for name, own in self.summary["methods"].items() for where in WHERE for metric in METRICS
-                for corruption, cell in own[where][metric].items()]  # fmt: skip
+        rows = [
+            [name, own["kind"], where, metric, corruption, *((cell or nothing)[key] for key in nothing)]
+            for name, own in self.summary["methods"].items()
+            for where in WHERE
+            for metric in METRICS
+            for corruption, cell in own[where][metric].items()
+        ]
         return {"all": (["method", "kind", "on", "metric", "corruption", "value", "low", "high", "seeds"], rows)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:

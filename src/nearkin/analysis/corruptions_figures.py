@@ -32,8 +32,10 @@ def bars(told: dict[str, Any]) -> Figure:
     """Recall@1 under every corruption, on all images and on the queries alone; a line at the clean one."""
     figure, axes = canvas(6)
     names = list(told["corruptions"])
-    for where, words, colour, shift in (("all", "queries and gallery", "#1f77a4", 0.2),
-                                        ("queries", "queries only", "#ee8434", -0.2)):  # fmt: skip
+    for where, words, colour, shift in (
+        ("all", "queries and gallery", "#1f77a4", 0.2),
+        ("queries", "queries only", "#ee8434", -0.2),
+    ):
         values = [100 * told["corruptions"][name][where][METRIC] for name in names]
         axes.barh(np.arange(len(names))[::-1] + shift, values, height=0.38, color=colour, label=words)
     axes.axvline(100 * told["clean"][METRIC], color="#333333", linestyle="--", linewidth=1, label="clean images")
@@ -56,8 +58,15 @@ def matrix(methods: dict[str, dict[str, Any]]) -> Figure:
     axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=11,
-                      color="white" if abs(value) > 0.6 * limit else "black")  # fmt: skip
+            axes.text(
+                j,
+                i,
+                f"{value:.0f}",
+                ha="center",
+                va="center",
+                fontsize=11,
+                color="white" if abs(value) > 0.6 * limit else "black",
+            )
     axes.set_xticks(range(10), [name.replace("_", " ") for name in (*CORRUPTIONS, "mean")], rotation=40, ha="right")
     axes.set_yticks(range(len(methods)), [label(name) for name in methods])
     axes.set_title("Relative drop of Recall@1 under corruption, %", fontsize=15)

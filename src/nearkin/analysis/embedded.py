@@ -25,9 +25,9 @@ from nearkin.runs.tested import TestSet
 class TrainingSet:
     """Labels number the classes as the objective of the run does."""
 
-    x: np.ndarray                                                   # (N, D) float32, unit vectors
-    labels: np.ndarray                                              # (N,) 0..C-1
-    classes: tuple[str, ...]                                        # C names
+    x: np.ndarray  # (N, D) float32, unit vectors
+    labels: np.ndarray  # (N,) 0..C-1
+    classes: tuple[str, ...]  # C names
 
 
 class Loaded(NamedTuple):
@@ -39,9 +39,9 @@ class Loaded(NamedTuple):
 
     model: Model
     pixels: PixelSource
-    rows: np.ndarray                                                # (N,) rows of the data set
-    labels: np.ndarray                                              # (N,) class names
-    roles: np.ndarray                                               # (N,) query, gallery or both
+    rows: np.ndarray  # (N,) rows of the data set
+    labels: np.ndarray  # (N,) class names
+    roles: np.ndarray  # (N,) query, gallery or both
     device: torch.device
 
 
@@ -71,7 +71,7 @@ def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
             f"{spec.data.root or spec.data.name} is data {prepared.data_hash} here"
         )
     model = rebuild(spec)
-    load_model(model, run)                      # before the source: features behind a cut are found by their weights
+    load_model(model, run)  # before the source: features behind a cut are found by their weights
     model.to(pick_device(device))
     source, rows = make_source(prepared, model), prepared.split.train
     classes = np.unique(data.table.labels[rows])
@@ -98,8 +98,9 @@ def loaded(run: Run, *, known: dict[str, Data] | None = None, device: str = "aut
         data = read_data(spec.data, known)
     except (NearkinError, OSError) as error:
         reason = " ".join(str(error).split())
-        raise NearkinError(f"run {run.hash} is looked at through its images, which are not in {where}: {reason}"
-                           ) from error  # fmt: skip
+        raise NearkinError(
+            f"run {run.hash} is looked at through its images, which are not in {where}: {reason}"
+        ) from error
     split = make_split(spec, data.table)
     if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):
         raise NearkinError(
@@ -118,7 +119,7 @@ def test_images(run: Run, known: dict[str, Data] | None = None) -> tuple[np.ndar
     """Rows (N,) and class names (N,) of the test images of a run, from its stored embeddings; where these cannot be
     read, from the data."""
     check_tested(run)
-    with suppress(NearkinError):                                    # its embeddings cannot be read
+    with suppress(NearkinError):  # its embeddings cannot be read
         stored = TestSet.of(run)
         if stored.rows is not None:
             return stored.rows, stored.labels
@@ -133,14 +134,14 @@ def last_map(model: Model, x: Tensor) -> Tensor:
     """Normalised images (B, 3, H, W) -> the last map (B, C, h, w), with gradients through frozen stages too."""
     for stage in model.backbone.stages:
         x = model.backbone.run_stage(stage, x)
-    return x                                                                                # (B, C, h, w)
+    return x  # (B, C, h, w)
 
 
 def from_input(model: Model, x: Tensor) -> Tensor:
     """Normalised images (B, 3, H, W) -> raw embeddings (B, D), with gradients through a frozen front too."""
     for stage in model.frozen_stages:
         x = model.backbone.run_stage(stage, x)
-    return model.back(model.pooled(x) if model.cut == "all" else x).z                       # (B, D)
+    return model.back(model.pooled(x) if model.cut == "all" else x).z  # (B, D)
 
 
 def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndarray:
@@ -152,10 +153,10 @@ def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndar
         return np.arange(len(labels))
     random = np.random.default_rng(seed)
     order = random.permutation(len(labels))
-    number = np.unique(labels, return_inverse=True)[1][order]       # (N,) class of each, in random order
-    turn = np.empty(len(labels), np.int64)                          # how many of its class came before it
+    number = np.unique(labels, return_inverse=True)[1][order]  # (N,) class of each, in random order
+    turn = np.empty(len(labels), np.int64)  # how many of its class came before it
     for c in range(number.max() + 1):
         own = number == c
         turn[own] = np.arange(own.sum())
-    places = random.permutation(number.max() + 1)[number]           # the classes in random order
+    places = random.permutation(number.max() + 1)[number]  # the classes in random order
     return np.sort(order[np.lexsort((places, turn))[:images]])

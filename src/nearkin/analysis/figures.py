@@ -45,8 +45,10 @@ def prototype_spread(spread: np.ndarray, size: np.ndarray, summary: dict[str, An
         found = f"correlation undefined: {summary['undefined']}"
     else:
         found = f"Pearson {summary['pearson']:.2f}, Spearman {summary['spearman']:.2f}"
-    axes.set_title(f"Width of the learned distributions against the spread of their classes\n"
-                   f"{found} (n = {summary['n']} classes)", fontsize=15)  # fmt: skip
+    axes.set_title(
+        f"Width of the learned distributions against the spread of their classes\n{found} (n = {summary['n']} classes)",
+        fontsize=15,
+    )
     axes.set_xlabel("mean squared distance of a class's embeddings to its learned mean")
     axes.set_ylabel("width of its learned distribution, ‖Q‖ (Frobenius)")
     axes.ticklabel_format(useOffset=False)

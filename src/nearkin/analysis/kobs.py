@@ -4,17 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:                               # `import nearkin` reads no table
+if TYPE_CHECKING:  # `import nearkin` reads no table
     from nearkin.published.table import Cell, PublishedTable
 
-NAMES = {                                       # our loss -> what the tables call it
-    "contrastive": "Contrastive", "triplet": "Triplet", "nt_xent": "NTXent", "fastap": "FastAP",
-    "snr_contrastive": "SNR Con.", "proxy_nca_pp": "ProxyNCA", "norm_softmax": "N. Softmax", "cosface": "CosFace",
-    "arcface": "ArcFace", "soft_triple": "SoftTriple",
-}  # fmt: skip
+NAMES = {  # our loss -> what the tables call it
+    "contrastive": "Contrastive",
+    "triplet": "Triplet",
+    "nt_xent": "NTXent",
+    "fastap": "FastAP",
+    "snr_contrastive": "SNR Con.",
+    "proxy_nca_pp": "ProxyNCA",
+    "norm_softmax": "N. Softmax",
+    "cosface": "CosFace",
+    "arcface": "ArcFace",
+    "soft_triple": "SoftTriple",
+}
 CORRELATION = {"cub": "kobs_t2", "cars196": "kobs_t1"}
 DIVERGENCE = {"cub": "kobs_t5", "cars196": "kobs_t4", "sop": "kobs_t3"}
-ELSEWHERE = "cub"                               # beside data that are not in the tables
+ELSEWHERE = "cub"  # beside data that are not in the tables
 
 
 @dataclass(frozen=True)

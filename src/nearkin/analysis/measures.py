@@ -1,11 +1,11 @@
 """By which measure a loss compares two embeddings, so that a saliency map asks what the loss asked.
 
-    euclid            ‖e - e₀‖                      e = z/‖z‖
-    squared_euclid    ‖e - e₀‖²
-    cosine            e·e₀
-    dot               z·z₀
-    raw_euclid        ‖z - z₀‖
-    snr               Var(e - e₀) / Var(e)          variances over the coordinates; the image is the anchor
+euclid            ‖e - e₀‖                      e = z/‖z‖
+squared_euclid    ‖e - e₀‖²
+cosine            e·e₀
+dot               z·z₀
+raw_euclid        ‖z - z₀‖
+snr               Var(e - e₀) / Var(e)          variances over the coordinates; the image is the anchor
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ MEASURES: dict[str, Measure] = {
     "softmax": Measure("dot", FORMULA),
     "triplet": Measure("squared_euclid", FORMULA),
 }
-VARIANTS: list[tuple[str, str, Any, Measure]] = [           # loss, setting, value: another measure than the default's
+VARIANTS: list[tuple[str, str, Any, Measure]] = [  # loss, setting, value: another measure than the default's
     ("contrastive", "form", "cosine", Measure("cosine", FORMULA)),
     ("contrastive", "form", "similarity", Measure("cosine", FORMULA)),
     ("npair", "unit", True, Measure("cosine", FORMULA)),

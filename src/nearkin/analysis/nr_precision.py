@@ -11,9 +11,9 @@ from torch import Tensor
 from nearkin.errors import NearkinError
 from nearkin.evaluation.search import OnProgress, search
 
-BAR = 2.576                         # the published mark: 99 % of a normal distribution lie within ± 2.576
-BINS = 10                           # of a property that is a number
-FEW = 20                            # whole numbers with at most so many values are categories
+BAR = 2.576  # the published mark: 99 % of a normal distribution lie within ± 2.576
+BINS = 10  # of a property that is a number
+FEW = 20  # whole numbers with at most so many values are categories
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -74,7 +74,7 @@ def categories(name: str, values: np.ndarray) -> Categories | str:
     that hold equally many images each (quantiles). An empty word and NaN are no value.
     """
     values = np.asarray(values)
-    if values.dtype.kind in "OS":                                   # words, as a .parquet file has them
+    if values.dtype.kind in "OS":  # words, as a .parquet file has them
         values = values.astype(str)
     missing = values == "" if values.dtype.kind == "U" else ~np.isfinite(values.astype(float))
     kept, inverse = np.unique(values[~missing], return_inverse=True)
@@ -133,9 +133,7 @@ def nr_precision(
     query = z if roles is None else z[asks]
     gallery = z if roles is None else z[asked]
     stop = 0
-    for index, _ in search(
-        query, gallery, max(1, int(depth)), own=place, budget_mib=budget_mib, progress=progress
-    ):
+    for index, _ in search(query, gallery, max(1, int(depth)), own=place, budget_mib=budget_mib, progress=progress):
         start, stop = stop, stop + len(index)
         for each in counted.values():
             each.count(index, slice(start, stop))
@@ -156,20 +154,20 @@ class _Counted:
     """The hits of one property, block after block of queries."""
 
     def __init__(self, codes: np.ndarray, asks: np.ndarray, asked: np.ndarray, place: np.ndarray | None):
-        codes = codes.astype(np.int8 if codes.max(initial=0) < 127 else np.int32)       # the smaller, the faster
+        codes = codes.astype(np.int8 if codes.max(initial=0) < 127 else np.int32)  # the smaller, the faster
         self.query, self.gallery = codes[asks], codes[asked]
         has = np.bincount(self.gallery[self.gallery >= 0], minlength=int(codes.max(initial=0)) + 1)
-        size = np.where(self.query >= 0, has[self.query], 0)                    # (Q,) those with the query's value
+        size = np.where(self.query >= 0, has[self.query], 0)  # (Q,) those with the query's value
         self.relevant = np.maximum(size - (0 if place is None else place >= 0), 0) * (size < len(asked))
-        self.share = size / len(asked)                                          # (Q,)
+        self.share = size / len(asked)  # (Q,)
         self.hits = np.zeros(len(asks), np.int64)
 
     def count(self, index: np.ndarray, rows: slice) -> None:
         """Neighbours (T, K) of some queries."""
         r = self.relevant[rows]
-        near = self.gallery.take(index[:, : r.max(initial=0)], mode="wrap")     # (T, R)
+        near = self.gallery.take(index[:, : r.max(initial=0)], mode="wrap")  # (T, R)
         hits = near == self.query[rows, None]
-        for row, end in enumerate(r):                                           # R differs from query to query
+        for row, end in enumerate(r):  # R differs from query to query
             self.hits[rows.start + row] = np.count_nonzero(hits[row, :end])
 
     def shared(self) -> Shared:

@@ -19,8 +19,10 @@ from nearkin.runs.store import Run
 from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_interval
 from nearkin.statistics.unit import LEAST_SEEDS, Nothing, Place, Row
 
-OVER_CLASSES = ("intervals are over images, those of one class as one unit: what images of other classes would give, "
-                "these models only")  # fmt: skip
+OVER_CLASSES = (
+    "intervals are over images, those of one class as one unit: what images of other classes would give, "
+    "these models only"
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class OneMethod:
     """The runs of one method, over seeds and folds: a row of a study, as `nearkin compare` has it."""
 
     name: str
-    kind: str                                   # ranking, classification, untrained or unknown
+    kind: str  # ranking, classification, untrained or unknown
     members: tuple[Member, ...]
 
     def row(self, value: Callable[[Member], float | None]) -> Row:
@@ -83,7 +85,7 @@ def methods_of(gathered: Gathered) -> list[OneMethod]:
         raise NearkinError(f"{gathered.name}: none of its {len(gathered.members)} runs is tested; nothing to look at")
     methods = []
     for name, members in named(gathered.tested, gathered.axes or ("loss",)).items():
-        runs = {member.run.hash: member for member in members}      # a run may stand in several cells
+        runs = {member.run.hash: member for member in members}  # a run may stand in several cells
         by_data: dict[str, list[Member]] = {}
         for member in runs.values():
             by_data.setdefault(member.head["data_hash"], []).append(member)
@@ -104,13 +106,18 @@ def one_fold(methods: Sequence[OneMethod]) -> list[OneMethod]:
     shared = set.intersection(*folds)
     if not shared:
         words = [f"{method.name} has {_words(having)}" for method, having in zip(trained, folds, strict=True)]
-        raise NearkinError(f"the methods have no fold in common, and models of other folds learned from other classes: "
-                           f"{'; '.join(words[:4])}{'; …' * (len(words) > 4)}")  # fmt: skip
+        raise NearkinError(
+            f"the methods have no fold in common, and models of other folds learned from other classes: "
+            f"{'; '.join(words[:4])}{'; …' * (len(words) > 4)}"
+        )
     first = min(shared, key=_order)
     taken = []
     for method in methods:
-        fold = first if any(member.fold == first for member in method.members) else min(
-            (member.fold for member in method.members), key=_order)  # fmt: skip
+        fold = (
+            first
+            if any(member.fold == first for member in method.members)
+            else min((member.fold for member in method.members), key=_order)
+        )
         taken.append(replace(method, members=tuple(member for member in method.members if member.fold == fold)))
     return taken
 

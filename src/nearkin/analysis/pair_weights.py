@@ -26,13 +26,15 @@ from nearkin.losses import Loss
 from nearkin.pairs import Couples, Quadruplets
 
 CLASSES, EACH, DIM = 4, 3, 40
-WITHIN, BETWEEN = 0.2, 0.0          # similarities that are not moved
+WITHIN, BETWEEN = 0.2, 0.0  # similarities that are not moved
 LABELS = torch.arange(CLASSES).repeat_interleave(EACH)
-SPECIAL: dict[str, dict[str, Any]] = {          # parts that are no function of products are left out
-    "hist": {"lam": 0.0}, "snr_triplet": {"reg_weight": 0.0}, "snr_contrastive": {"reg_weight": 0.0},
-}  # fmt: skip
+SPECIAL: dict[str, dict[str, Any]] = {  # parts that are no function of products are left out
+    "hist": {"lam": 0.0},
+    "snr_triplet": {"reg_weight": 0.0},
+    "snr_contrastive": {"reg_weight": 0.0},
+}
 
-Moved = tuple[tuple[int, int], float]           # a pair of vectors, and its similarity
+Moved = tuple[tuple[int, int], float]  # a pair of vectors, and its similarity
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,8 @@ class Place:
         root = self.root(moved)
         if root is None:
             return None
-        basis = _basis(len(root))                                                           # V = root · basis
-        inside = self.gradient(root @ basis) @ basis.T                                      # (n, n)
+        basis = _basis(len(root))  # V = root · basis
+        inside = self.gradient(root @ basis) @ basis.T  # (n, n)
         return torch.linalg.solve_triangular(root, inside, upper=False, left=False).numpy()
 
     def put(self, v: Tensor) -> Tensor:
@@ -123,9 +125,9 @@ class Place:
         with torch.no_grad():
             if self.proxies is not None:
                 self.proxies.copy_(v[len(LABELS) :])
-            if getattr(self.objective.loss, "v", None) is not None:                         # of HIST: q = 1
+            if getattr(self.objective.loss, "v", None) is not None:  # of HIST: q = 1
                 self.objective.loss.v.zero_()
-        return v[: len(LABELS)]                                                             # (B, DIM)
+        return v[: len(LABELS)]  # (B, DIM)
 
     def gradient(self, v: Tensor) -> Tensor:
         """g (n, DIM) at these vectors."""
@@ -136,8 +138,9 @@ class Place:
         else:
             value = self.objective.loss(z, LABELS, all_tuples(self.objective.loss))
         found = torch.autograd.grad(value, wanted, allow_unused=True)
-        return torch.cat([torch.zeros_like(w) if g is None else g
-                          for g, w in zip(found, wanted, strict=True)]).detach()            # (n, DIM)  # fmt: skip
+        return torch.cat(
+            [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+        ).detach()  # (n, DIM)
 
 
 def all_tuples(loss: Loss) -> Any:
@@ -148,8 +151,13 @@ def all_tuples(loss: Loss) -> Any:
         return Couples(*torch.tensor(couples).T)
     if Quadruplets in loss.accepts:
         n = range(len(LABELS))
-        listed = [(a, p, x, y) for a, p in couples for x in n for y in n
-                  if not same[a, x] and not same[a, y] and not same[x, y]]  # fmt: skip
+        listed = [
+            (a, p, x, y)
+            for a, p in couples
+            for x in n
+            for y in n
+            if not same[a, x] and not same[a, y] and not same[x, y]
+        ]
         return Quadruplets(*torch.tensor(listed).T)
     return None
 

@@ -18,8 +18,8 @@ from nearkin.runs.store import Store
 class Performed:
     """What an analysis found, and where it is stored."""
 
-    each: dict[str, Analysis] = field(default_factory=dict)         # run -> what was found in it
-    all: Analysis | None = None                                     # over all runs
+    each: dict[str, Analysis] = field(default_factory=dict)  # run -> what was found in it
+    all: Analysis | None = None  # over all runs
     files: list[Path] = field(default_factory=list)
     gathered: Gathered | None = None
 
@@ -41,10 +41,14 @@ class Performed:
 
     def _one_row_per_run(self) -> Sheet:
         assert self.gathered is not None
-        methods = {m.run.hash: (", ".join(m.labels.values()) or m.settings["loss.name"], str(m.seed))
-                   for m in self.gathered.members}  # fmt: skip
-        plain = {name: {k: v for k, v in found.summary.items() if not isinstance(v, dict | list)}
-                 for name, found in self.each.items()}  # fmt: skip
+        methods = {
+            m.run.hash: (", ".join(m.labels.values()) or m.settings["loss.name"], str(m.seed))
+            for m in self.gathered.members
+        }
+        plain = {
+            name: {k: v for k, v in found.summary.items() if not isinstance(v, dict | list)}
+            for name, found in self.each.items()
+        }
         keys = list(dict.fromkeys(key for own in plain.values() for key in own))
         rows = [[*methods[name], name, *(_text(own.get(key)) for key in keys)] for name, own in plain.items()]
         return Sheet("", ["method", "seed", "run", *keys], rows, len(keys))
@@ -55,7 +59,7 @@ def subjects(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
     not tested is an error; of a study the tested ones are taken. Damaged ones among several are left out, and a line
     says so."""
     paths = [Path(name) for name in names]
-    if len(names) == 1 and (paths[0] / "spec.yaml").exists():       # a run by its path, of whatever store
+    if len(names) == 1 and (paths[0] / "spec.yaml").exists():  # a run by its path, of whatever store
         gathered = gather([paths[0].resolve().name], paths[0].resolve().parent)
     else:
         gathered = gather(names, runs)
@@ -88,9 +92,13 @@ def _without_damaged(gathered: Gathered) -> Gathered:
 
 
 def perform(
-    analysis: type[Analysis], gathered: Gathered | None, options: Mapping[str, Any], *, runs: Path | str = "runs",
+    analysis: type[Analysis],
+    gathered: Gathered | None,
+    options: Mapping[str, Any],
+    *,
+    runs: Path | str = "runs",
     output: Path | None = None,
-) -> Performed:  # fmt: skip
+) -> Performed:
     """Look at runs and store what is found with them.
 
     Parameters:
@@ -110,7 +118,7 @@ def perform(
             if output is not None:
                 done.files += found.save(output if len(members) == 1 else output / name)
         return done
-    done.all = analysis.between(gathered, **options)                # type: ignore[arg-type]
+    done.all = analysis.between(gathered, **options)  # type: ignore[arg-type]
     done.files += done.all.save(folder_of(analysis, gathered, runs))
     if output is not None:
         done.files += done.all.save(output)

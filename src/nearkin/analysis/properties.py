@@ -24,7 +24,7 @@ from nearkin.runs.store import Run
 if TYPE_CHECKING:
     from nearkin.analysis.properties_study import PropertiesOfStudy
 
-SHUFFLES = 10                       # how often a property is shuffled within classes, to see what the class alone gives
+SHUFFLES = 10  # how often a property is shuffled within classes, to see what the class alone gives
 CLASS = "class"
 WHAT_IT_SAYS = (
     f"a normalised R-precision of at least {BAR} is marked *, as published: that is far beyond chance; it is no size "
@@ -97,11 +97,17 @@ class Properties(Analysis):
     def sheets(self) -> dict[str, Sheet]:
         """One row per property, the strongest first."""
         told = sorted(self.summary["properties"].items(), key=lambda item: -item[1]["nr_precision"])
-        rows = [[
-            name, f"{own['categories']} {'bins' if own['edges'] else 'values'}", f"{100 * own['share']:.1f}",
-            f"{100 * own['precision']:.1f}", f"{own['nr_precision']:.2f}{marks(own)}",
-            "–" if own["by_class"] is None else f"{own['by_class']:.2f} ± {own['by_class_std']:.2f}",
-        ] for name, own in told]  # fmt: skip
+        rows = [
+            [
+                name,
+                f"{own['categories']} {'bins' if own['edges'] else 'values'}",
+                f"{100 * own['share']:.1f}",
+                f"{100 * own['precision']:.1f}",
+                f"{own['nr_precision']:.2f}{marks(own)}",
+                "–" if own["by_class"] is None else f"{own['by_class']:.2f} ± {own['by_class_std']:.2f}",
+            ]
+            for name, own in told
+        ]
         header = ["property", "has", "p %", "R-precision %", "normalised", "by class"]
         notes = [*WHAT_IT_SAYS, *(f"{name} is left out: {why}" for name, why in self.told["left_out"].items())]
         return {"properties": Sheet("Properties that neighbours share", header, rows, 4, notes)}
@@ -123,9 +129,13 @@ class Properties(Analysis):
 
 
 def properties(
-    z: Tensor, columns: Mapping[str, np.ndarray], labels: np.ndarray | None, *, roles: np.ndarray | None = None,
+    z: Tensor,
+    columns: Mapping[str, np.ndarray],
+    labels: np.ndarray | None,
+    *,
+    roles: np.ndarray | None = None,
     places: np.ndarray | None = None,
-) -> Properties:  # fmt: skip
+) -> Properties:
     """The properties in `columns` of N embeddings.
 
     Parameters:
@@ -168,11 +178,17 @@ def properties(
 def _told(shared: Shared, of: Categories, shuffles: list[float]) -> dict[str, Any]:
     mean, std = (float(np.mean(shuffles)), float(np.std(shuffles, ddof=1))) if shuffles else (None, None)
     return {
-        "nr_precision": shared.mean, "significant": shared.mean >= BAR, "precision": shared.precision,
-        "share": shared.share, "queries": shared.queries, "categories": len(of.names),
-        "edges": None if of.edges is None else of.edges.tolist(), "by_class": mean, "by_class_std": std,
+        "nr_precision": shared.mean,
+        "significant": shared.mean >= BAR,
+        "precision": shared.precision,
+        "share": shared.share,
+        "queries": shared.queries,
+        "categories": len(of.names),
+        "edges": None if of.edges is None else of.edges.tolist(),
+        "by_class": mean,
+        "by_class_std": std,
         "beyond_class": None if mean is None or std is None else beyond(shared.mean, mean, std),
-    }  # fmt: skip
+    }
 
 
 def beyond(value: float, mean: float, std: float) -> bool:

@@ -20,8 +20,14 @@ def bars(properties: dict[str, dict[str, Any]]) -> Figure:
     shown = [(properties[name]["by_class"], i) for i, name in enumerate(order)]
     known = [(value, i) for value, i in shown if value is not None]
     if known:
-        axes.plot(*zip(*known, strict=True), "|", color="#d1495b", markersize=14, markeredgewidth=2.5,
-                  label="shuffled within classes")  # fmt: skip
+        axes.plot(
+            *zip(*known, strict=True),
+            "|",
+            color="#d1495b",
+            markersize=14,
+            markeredgewidth=2.5,
+            label="shuffled within classes",
+        )
     axes.set_yticks(range(len(order)), [label(name) for name in order])
     axes.axvline(BAR, color="#333333", linewidth=1, linestyle="--", label=f"{BAR}")
     axes.set_xscale("symlog", linthresh=BAR)
@@ -39,8 +45,15 @@ def matrix(methods: dict[str, dict[str, Any]], names: list[str]) -> Figure:
     axes.imshow(values, cmap="RdBu_r", norm=SymLogNorm(BAR, vmin=-limit, vmax=limit), aspect="auto")
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            axes.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=11,
-                      color="white" if abs(value) > 0.4 * limit else "black")  # fmt: skip
+            axes.text(
+                j,
+                i,
+                f"{value:.1f}",
+                ha="center",
+                va="center",
+                fontsize=11,
+                color="white" if abs(value) > 0.4 * limit else "black",
+            )
     axes.set_xticks(range(len(names)), [label(name) for name in names], rotation=40, ha="right")
     axes.set_yticks(range(len(methods)), [label(name) for name in methods])
     axes.set_title(f"Normalised R-precision (chance: 0; beyond {BAR}: not chance)", fontsize=15)

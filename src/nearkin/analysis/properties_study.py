@@ -45,11 +45,19 @@ class PropertiesOfStudy(Analysis):
         methods = {}
         for method in self.methods:
             own = {name: self.row(method, name).values for name in self.names}
-            methods[method.name] = {"kind": method.kind, "properties": {
-                name: {"mean": float(np.mean(list(values.values()))), "seeds": {str(s): v for s, v in values.items()},
-                       "significant": bool(np.mean(list(values.values())) >= BAR),
-                       "beyond_class": self._all_beyond(method, name)}
-                for name, values in own.items() if values}}  # fmt: skip
+            methods[method.name] = {
+                "kind": method.kind,
+                "properties": {
+                    name: {
+                        "mean": float(np.mean(list(values.values()))),
+                        "seeds": {str(s): v for s, v in values.items()},
+                        "significant": bool(np.mean(list(values.values())) >= BAR),
+                        "beyond_class": self._all_beyond(method, name),
+                    }
+                    for name, values in own.items()
+                    if values
+                },
+            }
         return {"bar": BAR, "methods": methods, "kinds": self._kinds()}
 
     def _all_beyond(self, method: OneMethod, name: str) -> bool:
@@ -64,8 +72,10 @@ class PropertiesOfStudy(Analysis):
             return {}
         found: dict[str, Any] = {}
         for name in self.names:
-            sides = [[row for method in self.methods if method.kind == kind and (row := self.row(method, name)).members]
-                     for kind in ("ranking", "classification")]  # fmt: skip
+            sides = [
+                [row for method in self.methods if method.kind == kind and (row := self.row(method, name)).members]
+                for kind in ("ranking", "classification")
+            ]
             if sides[0] and sides[1]:
                 found[name] = _against(*sides)
         tested = [own for own in found.values() if own["p_losses"] is not None]
@@ -82,9 +92,15 @@ class PropertiesOfStudy(Analysis):
             texts = ["–" if c is None else f"{c['mean']:.2f}{marks(c)}" for c in cells]
             rows.append([name, own["kind"], *texts])
         title = "Normalised R-precision of properties, mean over seeds that have all folds"
-        found = {"methods": Sheet(title, ["method", "kind", *self.names], rows, len(self.names),
-                                  [*WHAT_IT_SAYS, "a method is marked † when all its runs are",
-                                   *several_data_sets(self.methods)])}  # fmt: skip
+        found = {
+            "methods": Sheet(
+                title,
+                ["method", "kind", *self.names],
+                rows,
+                len(self.names),
+                [*WHAT_IT_SAYS, "a method is marked † when all its runs are", *several_data_sets(self.methods)],
+            )
+        }
         kinds = self.summary["kinds"]
         if kinds:
             found["kinds"] = _kinds_sheet(kinds)
@@ -92,8 +108,12 @@ class PropertiesOfStudy(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """One row per method, property and seed."""
-        rows = [[name, own["kind"], p, int(seed), value] for name, own in self.summary["methods"].items()
-                for p, told in own["properties"].items() for seed, value in told["seeds"].items()]  # fmt: skip
+        rows = [
+            [name, own["kind"], p, int(seed), value]
+            for name, own in self.summary["methods"].items()
+            for p, told in own["properties"].items()
+            for seed, value in told["seeds"].items()
+        ]
         return {"all": (["method", "kind", "property", "seed", "nr_precision"], rows)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:
@@ -105,28 +125,51 @@ class PropertiesOfStudy(Analysis):
 
 def _against(first: Sequence[Row], second: Sequence[Row]) -> dict[str, Any]:
     """Two groups of rows on what all have in common."""
-    told: dict[str, Any] = {"ranking": None, "classification": None, "losses": [len(first), len(second)], "seeds": 0,
-                            "p": None, "p_losses": None, "p_losses_holm": None, "why": None}  # fmt: skip
+    told: dict[str, Any] = {
+        "ranking": None,
+        "classification": None,
+        "losses": [len(first), len(second)],
+        "seeds": 0,
+        "p": None,
+        "p_losses": None,
+        "p_losses_holm": None,
+        "why": None,
+    }
     shared = common([*first, *second])
     if isinstance(shared, Nothing):
         return told | {"why": shared.reason}
     compared = groups(first, second)
-    assert not isinstance(compared, Nothing)                        # it takes what is shared, too
-    a, b = np.split(shared.values, [len(first)])                                                    # (k, S), (k', S)
+    assert not isinstance(compared, Nothing)  # it takes what is shared, too
+    a, b = np.split(shared.values, [len(first)])  # (k, S), (k', S)
     published = stats.mannwhitneyu(a.ravel(), b.ravel(), alternative="two-sided").pvalue
     enough = len(shared.seeds) >= LEAST_SEEDS
-    return told | {"ranking": float(a.mean()), "classification": float(b.mean()), "seeds": len(shared.seeds),
-                   "p": float(published), "p_losses": compared.p_methods if enough else None}  # fmt: skip
+    return told | {
+        "ranking": float(a.mean()),
+        "classification": float(b.mean()),
+        "seeds": len(shared.seeds),
+        "p": float(published),
+        "p_losses": compared.p_methods if enough else None,
+    }
 
 
 def _kinds_sheet(kinds: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """Properties by kind of loss."""
+
     def number(value: float | None, digits: int) -> str:
         return "–" if value is None else f"{value:.{digits}f}"
 
-    rows = [[name, str(own["seeds"]), number(own["ranking"], 2), number(own["classification"], 2),
-             number(own["p_losses"], 3), number(own["p_losses_holm"], 3), number(own["p"], 3)]
-            for name, own in kinds.items()]  # fmt: skip
+    rows = [
+        [
+            name,
+            str(own["seeds"]),
+            number(own["ranking"], 2),
+            number(own["classification"], 2),
+            number(own["p_losses"], 3),
+            number(own["p_losses_holm"], 3),
+            number(own["p"], 3),
+        ]
+        for name, own in kinds.items()
+    ]
     tested = sum(own["p_losses"] is not None for own in kinds.values())
     notes = [
         "p is that of the Mann-Whitney test over losses, each by its mean over common seeds: would other losses differ "

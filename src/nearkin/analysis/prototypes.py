@@ -42,13 +42,13 @@ class Prototypes(Analysis):
         size: (C,) width of its learned distribution.
     """
 
-    folder: ClassVar[str] = ""                                      # its files lay beside those of the run at first
+    folder: ClassVar[str] = ""  # its files lay beside those of the run at first
 
-    classes: tuple[str, ...]                                        # C names
-    images: np.ndarray                                              # (C,) how many a class has
-    cosine: np.ndarray                                              # (C, C) learned means in rows, true in columns
-    spread: np.ndarray                                              # (C,)
-    size: np.ndarray                                                # (C,)
+    classes: tuple[str, ...]  # C names
+    images: np.ndarray  # (C,) how many a class has
+    cosine: np.ndarray  # (C, C) learned means in rows, true in columns
+    spread: np.ndarray  # (C,)
+    size: np.ndarray  # (C,)
 
     @classmethod
     def of(cls, run: Run) -> "Prototypes":
@@ -58,14 +58,14 @@ class Prototypes(Analysis):
     @property
     def own(self) -> np.ndarray:
         """(C,) cosine of each learned mean with the true mean of its class."""
-        return self.cosine.diagonal()                               # (C,)
+        return self.cosine.diagonal()  # (C,)
 
     @cached_property
     def others(self) -> np.ndarray:
         """The matrix without its diagonal: -inf there."""
         others = self.cosine.copy()
         np.fill_diagonal(others, -np.inf)
-        return others                                               # (C, C)
+        return others  # (C, C)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -107,9 +107,10 @@ class Prototypes(Analysis):
             "prototypes.csv": lambda path: _write_rows(self, path),
             "prototypes_matrix.npy": lambda path: np.save(path, self.cosine.astype(np.float32)),
             "prototypes_matrix.png": lambda path: figures.prototype_matrix(self.cosine, self.summary).savefig(path),
-            "prototypes_spread.png": lambda path: figures.prototype_spread(self.spread, self.size, self.summary)
-            .savefig(path),
-        }  # fmt: skip
+            "prototypes_spread.png": lambda path: figures.prototype_spread(
+                self.spread, self.size, self.summary
+            ).savefig(path),
+        }
 
     def _undefined(self) -> str | None:
         if len(self.classes) < 3:
@@ -120,8 +121,9 @@ class Prototypes(Analysis):
         return None
 
 
-def prototypes(mu: np.ndarray, v: np.ndarray | None, x: np.ndarray, labels: np.ndarray,
-               classes: tuple[str, ...] | None = None) -> Prototypes:  # fmt: skip
+def prototypes(
+    mu: np.ndarray, v: np.ndarray | None, x: np.ndarray, labels: np.ndarray, classes: tuple[str, ...] | None = None
+) -> Prototypes:
     """`mu` (C, D), `v` (C, D) or None (q = 1), `x` (N, D) unit vectors, `labels` (N,) 0..C-1, each at least once."""
     c = len(mu)
     images = np.bincount(labels, minlength=c)
@@ -129,10 +131,10 @@ def prototypes(mu: np.ndarray, v: np.ndarray | None, x: np.ndarray, labels: np.n
         seen = np.count_nonzero(images)
         raise NearkinError(f"{c} learned means for images of {seen} classes: one for each, of at least 2 classes")
     mu_hat, x = _unit(mu), x.astype(np.float64)
-    means = np.zeros_like(mu_hat)                                                               # (C, D)
+    means = np.zeros_like(mu_hat)  # (C, D)
     np.add.at(means, labels, x)
-    q = np.exp(np.clip(np.zeros(mu.shape) if v is None else v.astype(np.float64), 0, 6))        # (C, D)
-    square = ((mu_hat[labels] - x) ** 2).sum(1)                                                 # (N,)
+    q = np.exp(np.clip(np.zeros(mu.shape) if v is None else v.astype(np.float64), 0, 6))  # (C, D)
+    square = ((mu_hat[labels] - x) ** 2).sum(1)  # (N,)
     return Prototypes(
         classes=classes or tuple(str(i) for i in range(c)),
         images=images,
@@ -172,7 +174,7 @@ def prototypes_of(run: Run) -> Prototypes:
 
 
 def _write_rows(found: Prototypes, path: Path) -> None:
-    nearest = found.others.argmax(1)                                # (C,) the other class whose mean is closest
+    nearest = found.others.argmax(1)  # (C,) the other class whose mean is closest
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

@@ -31,10 +31,10 @@ from nearkin.pairs import Embedded
 class Parts:
     """Embeddings as sums over places."""
 
-    z: Tensor                                                       # (B, D)
-    places: Tensor                                                  # (B, h, w, D) ψ_u
-    rest: Tensor                                                    # (B, D) ψ_0
-    of: str                                                         # embedding, or pooled feature
+    z: Tensor  # (B, D)
+    places: Tensor  # (B, h, w, D) ψ_u
+    rest: Tensor  # (B, D) ψ_0
+    of: str  # embedding, or pooled feature
 
 
 def shares(model: Model, x: Tensor) -> Tensor:
@@ -44,23 +44,23 @@ def shares(model: Model, x: Tensor) -> Tensor:
     if model.pool in ("avg", "both"):
         found = found + x / (h * w)
     if model.pool in ("max", "both"):
-        at = x.flatten(2).argmax(2, keepdim=True)                                           # (B, C, 1)
+        at = x.flatten(2).argmax(2, keepdim=True)  # (B, C, 1)
         top = torch.zeros_like(x).flatten(2).scatter(2, at, x.flatten(2).gather(2, at))
         found = found + top.view(b, c, h, w)
-    return found.permute(0, 2, 3, 1)                                                        # (B, h, w, C)
+    return found.permute(0, 2, 3, 1)  # (B, h, w, C)
 
 
 @torch.no_grad()
 def parts_of(model: Model, images: Tensor) -> Parts:
     """The embeddings of images (B, 3, H, W) uint8 as sums over the places of the last map."""
-    phi = shares(model, last_map(model, model.record.normalise(images)).cpu().double())     # (B, h, w, C)
-    f = phi.sum((1, 2))                                                                     # (B, C)
+    phi = shares(model, last_map(model, model.record.normalise(images)).cpu().double())  # (B, h, w, C)
+    f = phi.sum((1, 2))  # (B, C)
     inside, rest = _layer(model.pre_norm, f, phi, torch.zeros_like(f))
-    given = inside.sum((1, 2)) + rest                                                       # what the head is given
+    given = inside.sum((1, 2)) + rest  # what the head is given
     head = Head(model.head)
     out, nothing = head(given), head(torch.zeros_like(given[:1]))
-    psi = head(inside) - nothing                                                            # (B, h, w, D)
-    apart = head(rest)                                                                      # (B, D)
+    psi = head(inside) - nothing  # (B, h, w, D)
+    apart = head(rest)  # (B, D)
     if not torch.allclose(psi.sum((1, 2)) + apart, out, rtol=1e-3, atol=1e-4 * float(out.abs().max())):
         return Parts(given, inside, rest, "pooled feature")
     psi, apart = _layer(model.norm, out, psi, apart)
@@ -71,7 +71,7 @@ def _layer(norm: nn.Module, whole: Tensor, places: Tensor, rest: Tensor) -> tupl
     """Both kinds of parts after a LayerNorm without parameters, whose deviation is that of the whole."""
     if not isinstance(norm, nn.LayerNorm):
         return places, rest
-    deviation = (whole.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()             # (B, 1)
+    deviation = (whole.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()  # (B, 1)
     places = (places - places.mean(-1, keepdim=True)) / deviation[:, None, None]
     return places, (rest - rest.mean(-1, keepdim=True)) / deviation
 
@@ -104,7 +104,7 @@ def regions(first: Parts, second: Parts) -> tuple[Tensor, Tensor, Tensor, Tensor
     """Of B pairs of images: c_u of the first and of the second, (B, h, w) each, what belongs to no place in each (B,),
     stacked (2, B), and the cosine (B,)."""
     z, other = first.z, second.z
-    length = z.norm(dim=1) * other.norm(dim=1)                                              # (B,)
+    length = z.norm(dim=1) * other.norm(dim=1)  # (B,)
     length = length.clamp_min(1e-30)
     here = torch.einsum("bhwd,bd->bhw", first.places, other) / length[:, None, None]
     there = torch.einsum("bhwd,bd->bhw", second.places, z) / length[:, None, None]

@@ -24,9 +24,14 @@ from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
 
-SHOWN = 6                           # images of the panel
-GROUPS = ("two seeds of one loss", "two ranking losses", "two classification losses", "ranking and classification",
-          "trained and untrained")  # fmt: skip
+SHOWN = 6  # images of the panel
+GROUPS = (
+    "two seeds of one loss",
+    "two ranking losses",
+    "two classification losses",
+    "ranking and classification",
+    "trained and untrained",
+)
 
 
 @ANALYSES.register("saliency")
@@ -63,12 +68,12 @@ class Saliency(Analysis):
 
     groups: list[Group]
     data: str
-    image_rows: np.ndarray                                          # (N,)
-    classes: np.ndarray                                             # (N,)
-    r: np.ndarray                                                   # (N, M, M)
-    jsd: np.ndarray                                                 # (N, M, M)
-    maps: np.ndarray                                                # (M, SHOWN, H, W)
-    pixels: np.ndarray | None                                       # (SHOWN, H, W, 3)
+    image_rows: np.ndarray  # (N,)
+    classes: np.ndarray  # (N,)
+    r: np.ndarray  # (N, M, M)
+    jsd: np.ndarray  # (N, M, M)
+    maps: np.ndarray  # (M, SHOWN, H, W)
+    pixels: np.ndarray | None  # (SHOWN, H, W, 3)
     options: dict[str, Any]
 
     @classmethod
@@ -90,18 +95,27 @@ class Saliency(Analysis):
         maps = []
         for i, member in enumerate(members, start=1):
             title = f"Saliency of run {i} of {len(members)}"
-            maps.append(maps_of(member.run, rows, seed=seed, known=known, title=title))     # (N, H, W)
+            maps.append(maps_of(member.run, rows, seed=seed, known=known, title=title))  # (N, H, W)
         r, jsd = [], []
         for n in track(range(len(rows)), "Comparing maps", len(rows)):
-            each = np.stack([own[n].ravel() for own in maps])                               # (M, P)
+            each = np.stack([own[n].ravel() for own in maps])  # (M, P)
             r.append(correlations(each))
             jsd.append(divergences(each))
         shown = np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).astype(int)
         pixels = None
-        with suppress(NearkinError):                                # all maps were stored, the images are gone
+        with suppress(NearkinError):  # all maps were stored, the images are gone
             pixels = loaded(members[0].run, known=known).pixels.test(rows[shown]).permute(0, 2, 3, 1).numpy()
-        return cls(groups, members[0].settings["data.name"], rows, labels[chosen], np.array(r), np.array(jsd),
-                   np.stack([own[shown] for own in maps]), pixels, {"images": images, "seed": seed})  # fmt: skip
+        return cls(
+            groups,
+            members[0].settings["data.name"],
+            rows,
+            labels[chosen],
+            np.array(r),
+            np.array(jsd),
+            np.stack([own[shown] for own in maps]),
+            pixels,
+            {"images": images, "seed": seed},
+        )
 
     # -- who is whose ---------------------------------------------------------------------------------------
 
@@ -130,7 +144,7 @@ class Saliency(Analysis):
         return any(self.seeds[a] == self.seeds[b] for pairs in cells for a, b in pairs)
 
     def _values(self, matrix: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-        return np.stack([matrix[:, a, b] for a, b in pairs], 1)                             # (N, K)
+        return np.stack([matrix[:, a, b] for a, b in pairs], 1)  # (N, K)
 
     @cached_property
     def correlation(self) -> dict[tuple[int, int], Aggregate]:
@@ -162,11 +176,17 @@ class Saliency(Analysis):
                 name = GROUPS[3]
             else:
                 name = GROUPS[2] if kinds == {"classification"} else GROUPS[1]
-            if name != GROUPS[4] or len(kinds) == 2:                # not two untrained ones
+            if name != GROUPS[4] or len(kinds) == 2:  # not two untrained ones
                 found[name] += pairs
-        return {name: (fisher(self._values(self.r, pairs), self.classes),
-                       plain(self._values(self.jsd, pairs), self.classes), len(pairs))
-                for name, pairs in found.items() if pairs}  # fmt: skip
+        return {
+            name: (
+                fisher(self._values(self.r, pairs), self.classes),
+                plain(self._values(self.jsd, pairs), self.classes),
+                len(pairs),
+            )
+            for name, pairs in found.items()
+            if pairs
+        }
 
     @cached_property
     def beyond_seeds(self) -> dict[tuple[int, int], Aggregate]:
@@ -175,7 +195,7 @@ class Saliency(Analysis):
         for (i, j), pairs in self._cells().items():
             own = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
             if i != j and own:
-                between = image_means(to_z(self._values(self.r, pairs)))                    # (N,)
+                between = image_means(to_z(self._values(self.r, pairs)))  # (N,)
                 found[i, j] = plain(np.mean(own, 0) - between, self.classes)
         return found
 
@@ -191,17 +211,35 @@ class Saliency(Analysis):
         """Means with intervals for every pair of methods and for groups of them."""
         names = [group.name for group in self.groups]
         return {
-            "data": self.data, "images": len(self.image_rows), "copies": COPIES, "noise": NOISE,
-            "methods": [{"name": g.name, "kind": g.kind, "measure": m.name, "source": m.source,
-                         "runs": [x.run.hash for x in g.members]}
-                        for g, m in zip(self.groups, self.measures, strict=True)],
-            "groups": {name: {"correlation": r.told(), "divergence": d.told(), "pairs_of_runs": n}
-                       for name, (r, d, n) in self.by_group.items()},
-            "pairs": [{"first": names[i], "second": names[j], "correlation": self.correlation[i, j].told(),
-                       "divergence": self.divergence[i, j].told(),
-                       "z_below_seeds": self.beyond_seeds[i, j].told() if (i, j) in self.beyond_seeds else None}
-                      for i, j in self.correlation],
-        }  # fmt: skip
+            "data": self.data,
+            "images": len(self.image_rows),
+            "copies": COPIES,
+            "noise": NOISE,
+            "methods": [
+                {
+                    "name": g.name,
+                    "kind": g.kind,
+                    "measure": m.name,
+                    "source": m.source,
+                    "runs": [x.run.hash for x in g.members],
+                }
+                for g, m in zip(self.groups, self.measures, strict=True)
+            ],
+            "groups": {
+                name: {"correlation": r.told(), "divergence": d.told(), "pairs_of_runs": n}
+                for name, (r, d, n) in self.by_group.items()
+            },
+            "pairs": [
+                {
+                    "first": names[i],
+                    "second": names[j],
+                    "correlation": self.correlation[i, j].told(),
+                    "divergence": self.divergence[i, j].told(),
+                    "z_below_seeds": self.beyond_seeds[i, j].told() if (i, j) in self.beyond_seeds else None,
+                }
+                for i, j in self.correlation
+            ],
+        }
 
     def sheets(self) -> dict[str, Sheet]:
         """The two tables of methods against methods, groups of pairs, and the published values beside ours."""
@@ -211,17 +249,50 @@ class Saliency(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """One row per pair of methods, numbers and published values."""
-        header = ["first", "second", "first_kind", "second_kind", "r", "r_spread", "r_low", "r_high", "jsd",
-                  "jsd_spread", "jsd_low", "jsd_high", "images", "undefined", "published_r", "published_jsd",
-                  "published_asymmetric"]  # fmt: skip
+        header = [
+            "first",
+            "second",
+            "first_kind",
+            "second_kind",
+            "r",
+            "r_spread",
+            "r_low",
+            "r_high",
+            "jsd",
+            "jsd_spread",
+            "jsd_low",
+            "jsd_high",
+            "images",
+            "undefined",
+            "published_r",
+            "published_jsd",
+            "published_asymmetric",
+        ]
         rows = []
         for (i, j), r in self.correlation.items():
             first, second, d = self.groups[i], self.groups[j], self.divergence[i, j]
             theirs = self.published(i, j)
             values = [None if each.value is None else each.value.mean for each in theirs]
-            rows.append([first.name, second.name, first.kind, second.kind, r.mean, r.spread, r.low, r.high, d.mean,
-                         d.spread, d.low, d.high, r.n, r.undefined, *values,
-                         any(each.asymmetric for each in theirs)])  # fmt: skip
+            rows.append(
+                [
+                    first.name,
+                    second.name,
+                    first.kind,
+                    second.kind,
+                    r.mean,
+                    r.spread,
+                    r.low,
+                    r.high,
+                    d.mean,
+                    d.spread,
+                    d.low,
+                    d.high,
+                    r.n,
+                    r.undefined,
+                    *values,
+                    any(each.asymmetric for each in theirs),
+                ]
+            )
         return {"pairs": (header, rows)}
 
     def published(self, i: int, j: int) -> tuple[kobs.Published, kobs.Published]:
@@ -237,7 +308,11 @@ class Saliency(Analysis):
         runs = [member.run.hash for group in self.groups for member in group.members]
         found: dict[str, Callable[[Path], Any]] = {
             "saliency-values.npz": lambda path: np.savez(
-                path, rows=self.image_rows, classes=self.classes, runs=np.array(runs), r=self.r.astype(np.float32),
+                path,
+                rows=self.image_rows,
+                classes=self.classes,
+                runs=np.array(runs),
+                r=self.r.astype(np.float32),
                 jsd=self.jsd.astype(np.float32),
             ),
             "saliency_panel.png": lambda path: figures.panel(self).savefig(path),

@@ -11,7 +11,7 @@ from nearkin.comparison.figures import label
 if TYPE_CHECKING:
     from nearkin.analysis.saliency import Saliency
 
-MOST = 12                           # methods side by side
+MOST = 12  # methods side by side
 
 
 def panel(found: "Saliency") -> Figure:
@@ -40,8 +40,10 @@ def agreement(found: "Saliency") -> Figure:
     names = [label(group.name.replace("_", " ")) for group in found.groups]
     size = max(4.5, 0.75 * len(names) + 2)
     figure = Figure(figsize=(2 * size, size), dpi=100, layout="constrained")
-    parts = (("Pearson correlation, %", found.correlation, "viridis"),
-             ("Jensen-Shannon divergence, nats x 100", found.divergence, "viridis_r"))  # fmt: skip
+    parts = (
+        ("Pearson correlation, %", found.correlation, "viridis"),
+        ("Jensen-Shannon divergence, nats x 100", found.divergence, "viridis_r"),
+    )
     for ax, (title, cells, colours) in zip(figure.subplots(1, 2), parts, strict=True):
         values = np.full((len(names), len(names)), np.nan)
         for (i, j), cell in cells.items():
@@ -52,8 +54,15 @@ def agreement(found: "Saliency") -> Figure:
             for j in range(len(names)):
                 if np.isfinite(values[i, j]):
                     dark = (values[i, j] < middle) == (colours == "viridis")
-                    ax.text(j, i, f"{values[i, j]:.1f}", ha="center", va="center", fontsize=9,
-                            color="white" if dark else "black")  # fmt: skip
+                    ax.text(
+                        j,
+                        i,
+                        f"{values[i, j]:.1f}",
+                        ha="center",
+                        va="center",
+                        fontsize=9,
+                        color="white" if dark else "black",
+                    )
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.set_yticks(range(len(names)), names)
         ax.set_title(f"{title}\ndiagonal: two seeds of one method", fontsize=12)

@@ -19,6 +19,8 @@ class Group:
 
 def groups_of(gathered: Gathered) -> list[Group]:
     """The methods of tested runs, ranking losses first, untrained networks last; of several folds one."""
-    groups = [Group(method.name, method.kind, sorted(method.members, key=lambda member: member.seed))
-              for method in one_fold(methods_of(gathered))]  # fmt: skip
+    groups = [
+        Group(method.name, method.kind, sorted(method.members, key=lambda member: member.seed))
+        for method in one_fold(methods_of(gathered))
+    ]
     return sorted(groups, key=lambda group: KINDS.index(group.kind))

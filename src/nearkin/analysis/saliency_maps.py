@@ -31,18 +31,26 @@ from nearkin.runs.prepare import Data
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
 
-VERSION = 1                         # raise it when the same settings begin to give other maps
+VERSION = 1  # raise it when the same settings begin to give other maps
 COPIES, NOISE = 50, 0.15
-PIXELS = 2**20                      # of a batch on a CPU: 64 images of 128 x 128; larger ones are no faster
-EVERY = 60.0                        # seconds between two writes
+PIXELS = 2**20  # of a batch on a CPU: 64 images of 128 x 128; larger ones are no faster
+EVERY = 60.0  # seconds between two writes
 
 Embed = Callable[[Tensor], Tensor]  # normalised images (B, 3, H, W) -> raw embeddings (B, D)
 
 
 def smooth_maps(
-    embed: Embed, x: Tensor, reference: Tensor, measure: str, rows: np.ndarray, *, copies: int = COPIES,
-    noise: float = NOISE, seed: int = 0, batch: int | None = None,
-) -> Tensor:  # fmt: skip
+    embed: Embed,
+    x: Tensor,
+    reference: Tensor,
+    measure: str,
+    rows: np.ndarray,
+    *,
+    copies: int = COPIES,
+    noise: float = NOISE,
+    seed: int = 0,
+    batch: int | None = None,
+) -> Tensor:
     """m of N images, before it is cut off at the percentile. Batches run over images and copies alike.   -> (N, H, W)
 
     Parameters:
@@ -58,7 +66,7 @@ def smooth_maps(
     """
     n, _, h, w = x.shape
     batch = batch or max(1, PIXELS * (1 if x.device.type == "cpu" else 16) // (h * w))
-    sigma = noise * (x.amax((1, 2, 3)) - x.amin((1, 2, 3)))                                 # (N,)
+    sigma = noise * (x.amax((1, 2, 3)) - x.amin((1, 2, 3)))  # (N,)
     found = torch.zeros(n, h, w, device=x.device)
     drawn: dict[int, Tensor] = {}
     for start in range(0, n * copies, batch):
@@ -68,14 +76,14 @@ def smooth_maps(
         drawn = {i: drawn[i] if i in drawn else _noise(x, int(rows[i]), copies, seed) for i in kept}
         noisy = torch.empty(len(place), *x.shape[1:], device=x.device).to(memory_format=torch.channels_last)
         at = 0
-        for i in kept:                                              # each image's share of the batch
+        for i in kept:  # each image's share of the batch
             first = max(0, start - i * copies)
             own = drawn[i][first : first + len(place) - at]
             torch.add(x[i], own, alpha=float(sigma[i]), out=noisy[at : at + len(own)])
             at += len(own)
         noisy.requires_grad_()
         value = compared(measure, embed(noisy), reference).sum() / copies
-        (gradient,) = torch.autograd.grad(value, noisy)                                     # (B, 3, H, W)
+        (gradient,) = torch.autograd.grad(value, noisy)  # (B, 3, H, W)
         found.index_add_(0, (place // copies).to(x.device), gradient.mean(1).abs())
     return found
 
@@ -92,13 +100,13 @@ def scaled(maps: np.ndarray) -> np.ndarray:
     low = maps.min((1, 2), keepdims=True)
     top = np.percentile(maps, 99, axis=(1, 2), keepdims=True)
     width = top - low
-    bright = (maps > low).astype(maps.dtype)                        # where more than 99 % of the pixels are the least
+    bright = (maps > low).astype(maps.dtype)  # where more than 99 % of the pixels are the least
     return np.where(width > 0, ((maps - low) / np.where(width > 0, width, 1)).clip(0, 1), bright)
 
 
 def maps_of(
-    run: Run, rows: np.ndarray, *, seed: int = 0, known: dict[str, Data] | None = None, title: str = "",
-) -> np.ndarray:  # fmt: skip
+    run: Run, rows: np.ndarray, *, seed: int = 0, known: dict[str, Data] | None = None, title: str = ""
+) -> np.ndarray:
     """The scaled maps of these test images as the run's chosen model sees them.                  -> (N, H, W) float16
 
     They are stored with the run (analysis/saliency-maps.npz); only images without a map are computed, and what is
@@ -137,7 +145,7 @@ def each_map(seen: Loaded, rows: np.ndarray, measure: str, seed: int) -> Iterato
     few = 8
     for start in range(0, len(rows), few):
         own = rows[start : start + few]
-        x = seen.model.record.normalise(seen.pixels.test(own).to(seen.device))              # (n, 3, H, W)
+        x = seen.model.record.normalise(seen.pixels.test(own).to(seen.device))  # (n, 3, H, W)
         with unfilled():
             raw = smooth_maps(embed, x, reference, measure, own, seed=seed)
         yield from zip(own.tolist(), scaled(raw.cpu().double().numpy()).astype(np.float16), strict=True)
@@ -146,11 +154,11 @@ def each_map(seen: Loaded, rows: np.ndarray, measure: str, seed: int) -> Iterato
 def network(seen: Loaded, rows: np.ndarray) -> tuple[Embed, Tensor]:
     """The network of a run from its normalised input, BatchNorm folded, and its raw embedding (1, D) of a black image
     of the size of these rows' images."""
-    black = torch.zeros_like(seen.pixels.test(rows[:1])).to(seen.device)                    # (1, 3, H, W) uint8
+    black = torch.zeros_like(seen.pixels.test(rows[:1])).to(seen.device)  # (1, 3, H, W) uint8
     probe = seen.model.record.normalise(seen.pixels.test(rows[:1]).to(seen.device))
     model = folded(seen.model, lambda network: from_input(network, probe.clone()))
     with torch.no_grad():
-        reference = from_input(model, seen.model.record.normalise(black))                   # (1, D)
+        reference = from_input(model, seen.model.record.normalise(black))  # (1, D)
     return (lambda x: from_input(model, x)), reference
 
 
@@ -177,5 +185,9 @@ def write(path: Path, maps: dict[int, np.ndarray], told: dict[str, Any]) -> None
         return
     rows = np.array(sorted(maps), np.int64)
     with atomic(path) as scratch:
-        np.savez(scratch / path.name, rows=rows, maps=np.stack([maps[row] for row in rows.tolist()]),
-                 about=np.array(json.dumps(told)))  # fmt: skip
+        np.savez(
+            scratch / path.name,
+            rows=rows,
+            maps=np.stack([maps[row] for row in rows.tolist()]),
+            about=np.array(json.dumps(told)),
+        )

@@ -36,8 +36,10 @@ def sheets(found: "Saliency") -> dict[str, Sheet]:
     }
     made["correlation"].notes += [*_undefined(found), _measures(found)]
     if found.by_group:
-        rows = [[name, str(pairs), percent(r), span(r), percent(d), span(d)]
-                for name, (r, d, pairs) in found.by_group.items()]  # fmt: skip
+        rows = [
+            [name, str(pairs), percent(r), span(r), percent(d), span(d)]
+            for name, (r, d, pairs) in found.by_group.items()
+        ]
         header = ["between", "pairs of runs", "correlation %", "95 % interval", "divergence x 100", "95 % interval "]
         made["groups"] = Sheet(f"{head}, by kind of loss", header, rows, 5, [OVER_CLASSES])
     made |= {"published": _published(found)} if len(found.groups) > 1 else {}
@@ -46,12 +48,16 @@ def sheets(found: "Saliency") -> dict[str, Sheet]:
 
 def _matrix(found: "Saliency", cells: dict[tuple[int, int], Aggregate], title: str) -> Sheet:
     names = [group.name for group in found.groups]
-    rows = [[group.name, group.kind, *(percent(cells.get((min(i, j), max(i, j)))) for j in range(len(names)))]
-            for i, group in enumerate(found.groups)]  # fmt: skip
+    rows = [
+        [group.name, group.kind, *(percent(cells.get((min(i, j), max(i, j)))) for j in range(len(names)))]
+        for i, group in enumerate(found.groups)
+    ]
     notes = ["the diagonal is that of two seeds of one method, the yardstick; a dash: there is one seed"]
     if found.same_seed:
-        notes.append("some pairs have one seed, so the same first weights, which makes maps alike; with several seeds "
-                     "all pairs have two")  # fmt: skip
+        notes.append(
+            "some pairs have one seed, so the same first weights, which makes maps alike; with several seeds "
+            "all pairs have two"
+        )
     else:
         notes.append("all pairs of runs have two seeds")
     if any(cell.mean == 1 and cell.equal for cell in cells.values()):
@@ -60,8 +66,11 @@ def _matrix(found: "Saliency", cells: dict[tuple[int, int], Aggregate], title: s
 
 
 def _undefined(found: "Saliency") -> list[str]:
-    lost = [(found.groups[i].name, found.groups[j].name, cell.undefined)
-            for (i, j), cell in found.correlation.items() if cell.undefined]  # fmt: skip
+    lost = [
+        (found.groups[i].name, found.groups[j].name, cell.undefined)
+        for (i, j), cell in found.correlation.items()
+        if cell.undefined
+    ]
     if not lost:
         return []
     first = f"{lost[0][0]} and {lost[0][1]}: {lost[0][2]:,}"
@@ -86,8 +95,19 @@ def _published(found: "Saliency") -> Sheet:
         gap = "–" if beyond is None or beyond.mean is None else f"{beyond.mean:+.3f}"
         ends = "–" if beyond is None or beyond.low is None else f"{beyond.low:+.3f} to {beyond.high:+.3f}"
         theirs = found.published(i, j)
-        rows.append([first.name, second.name, percent(r), span(r), gap, ends, str(theirs[0]),
-                     percent(found.divergence[i, j]), str(theirs[1])])  # fmt: skip
+        rows.append(
+            [
+                first.name,
+                second.name,
+                percent(r),
+                span(r),
+                gap,
+                ends,
+                str(theirs[0]),
+                percent(found.divergence[i, j]),
+                str(theirs[1]),
+            ]
+        )
     correlation, divergence = kobs.tables_of(found.data)
     ids = " and ".join(f"table {t.table} ({t.dataset[0]})" for t in (correlation, divergence) if t is not None)
     notes = [
@@ -100,7 +120,16 @@ def _published(found: "Saliency") -> Sheet:
     ]
     if found.data not in kobs.DIVERGENCE:
         notes.append(f"no published table is on {found.data}: that of another data set stands beside it")
-    header = ["method", "against", "correlation %", "95 % interval", "z below seeds", "95 % interval ", "published %",
-              "divergence x 100", "published x 100"]  # fmt: skip
+    header = [
+        "method",
+        "against",
+        "correlation %",
+        "95 % interval",
+        "z below seeds",
+        "95 % interval ",
+        "published %",
+        "divergence x 100",
+        "published x 100",
+    ]
     title = f"{found.data}: pairs of methods, beside two seeds of one method and the published tables"
     return Sheet(title, header, rows, 7, notes)

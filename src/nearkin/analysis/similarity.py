@@ -24,10 +24,10 @@ from nearkin.registry import ANALYSES
 from nearkin.statistics.intervals import mean_interval
 
 IMAGES = 1000
-MOST = 3000                         # images: every run has a matrix of images × images
+MOST = 3000  # images: every run has a matrix of images × images
 K = 10
 EMBEDDING = "embedding"
-Cells = dict[tuple[str, str], list[tuple[int, int]]]        # two methods -> pairs of runs
+Cells = dict[tuple[str, str], list[tuple[int, int]]]  # two methods -> pairs of runs
 MEASURES = {"cka": "linear CKA", "overlap": f"overlap@{K}"}
 
 
@@ -72,8 +72,10 @@ class Similarity(Analysis):
                 for stage in stages:
                     levels.setdefault(stage, []).append(features[stage])
             levels.setdefault(EMBEDDING, []).append(unit(seen.z[torch.from_numpy(places)].float()).numpy())
-        runs = [{"name": f"{name}, seed {m.seed}", "method": name, "kind": kind, "seed": m.seed, "run": m.run.hash}
-                for (name, kind), m in members]  # fmt: skip
+        runs = [
+            {"name": f"{name}, seed {m.seed}", "method": name, "kind": kind, "seed": m.seed, "run": m.run.hash}
+            for (name, kind), m in members
+        ]
         return similarity(runs, levels, labels, notes=notes, options={"images": images, "seed": seed}, seed=seed)
 
     @classmethod
@@ -82,8 +84,10 @@ class Similarity(Analysis):
         found = {str(path): embeddings_and_columns(path) for path in paths}
         sizes = {path: len(z) for path, (z, _, _) in found.items()}
         if len(set(sizes.values())) > 1:
-            (first, n), (other, m) = next(iter(sizes.items())), next(s for s in sizes.items()
-                                                                     if s[1] != next(iter(sizes.values())))  # fmt: skip
+            (first, n), (other, m) = (
+                next(iter(sizes.items())),
+                next(s for s in sizes.items() if s[1] != next(iter(sizes.values()))),
+            )
             raise NearkinError(f"{first} has {n} embeddings and {other} {m}: the same images are compared")
         if len(found) < 2:
             raise NearkinError(f"similarity compares embeddings: {len(found)} file is not enough")
@@ -105,10 +109,15 @@ class Similarity(Analysis):
         matrix, left = getattr(alike, measure), getattr(alike, f"{measure}_left")
         within, between = self._cells
         told: dict[str, Any] = {
-            "seeds": _mean(matrix, within), "losses": _mean(matrix, between),
-            "pairs": [sum(map(len, cells.values())) for cells in (within, between)], "difference": None, "low": None,
-            "high": None, "over_losses": None, "matrix": [[defined(v) for v in row] for row in matrix.tolist()],
-        }  # fmt: skip
+            "seeds": _mean(matrix, within),
+            "losses": _mean(matrix, between),
+            "pairs": [sum(map(len, cells.values())) for cells in (within, between)],
+            "difference": None,
+            "low": None,
+            "high": None,
+            "over_losses": None,
+            "matrix": [[defined(v) for v in row] for row in matrix.tolist()],
+        }
         if told["seeds"] is not None and told["losses"] is not None:
             told["difference"] = told["seeds"] - told["losses"]
             without = np.array([[_mean(group, cells) for group in left] for cells in (within, between)], dtype=float)
@@ -164,17 +173,30 @@ class Similarity(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """One row per level and pair of runs."""
-        rows = [[level, self.runs[i]["name"], self.runs[j]["name"], self.runs[i]["method"] == self.runs[j]["method"],
-                 defined(float(own.cka[i, j])), defined(float(own.overlap[i, j]))]
-                for level, own in self.alike.items() for i in range(len(self.runs)) for j in range(i)]  # fmt: skip
+        rows = [
+            [
+                level,
+                self.runs[i]["name"],
+                self.runs[j]["name"],
+                self.runs[i]["method"] == self.runs[j]["method"],
+                defined(float(own.cka[i, j])),
+                defined(float(own.overlap[i, j])),
+            ]
+            for level, own in self.alike.items()
+            for i in range(len(self.runs))
+            for j in range(i)
+        ]
         return {"pairs": (["level", "run", "against", "same_method", "cka", "overlap"], rows)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:
         """All matrices, with groups left out; the levels, and the pairs at the embedding, as figures."""
         from nearkin.analysis import similarity_figures as figures
 
-        arrays = {f"{level} {what}": getattr(own, what) for level, own in self.alike.items()
-                  for what in ("cka", "overlap", "cka_left", "overlap_left")}  # fmt: skip
+        arrays = {
+            f"{level} {what}": getattr(own, what)
+            for level, own in self.alike.items()
+            for what in ("cka", "overlap", "cka_left", "overlap_left")
+        }
         names = [run["name"] for run in self.runs]
         return {
             "similarity.npz": lambda path: np.savez(path, **arrays),
@@ -184,9 +206,15 @@ class Similarity(Analysis):
 
 
 def similarity(
-    runs: list[dict[str, Any]], levels: Mapping[str, Sequence[np.ndarray]], labels: np.ndarray, *, k: int = K,
-    notes: list[str] | None = None, options: Mapping[str, Any] | None = None, seed: int = 0,
-) -> Similarity:  # fmt: skip
+    runs: list[dict[str, Any]],
+    levels: Mapping[str, Sequence[np.ndarray]],
+    labels: np.ndarray,
+    *,
+    k: int = K,
+    notes: list[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Similarity:
     """Of representations in arrays.
 
     Parameters:
@@ -197,8 +225,10 @@ def similarity(
         notes, options: stored with the numbers.
         seed: deals the classes into groups.
     """
-    found = {level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
-             for level, x in track(levels.items(), "Similarity", len(levels))}  # fmt: skip
+    found = {
+        level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
+        for level, x in track(levels.items(), "Similarity", len(levels))
+    }
     return Similarity(runs, found, len(labels), notes or [], options or {})
 
 
@@ -221,8 +251,9 @@ def _of_one_fold(gathered: Gathered) -> list[tuple[tuple[str, str], Member]]:
     return members
 
 
-def _common_images(members: list[tuple[tuple[str, str], Member]], images: int | None, seed: int
-                   ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def _common_images(
+    members: list[tuple[tuple[str, str], Member]], images: int | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Places of the images among the test images, and their labels; all runs must have the same test images."""
     first = tested(members[0][1].run)
     for _, member in members[1:]:
@@ -234,8 +265,10 @@ def _common_images(members: list[tuple[tuple[str, str], Member]], images: int | 
             )
     places = stratified(first.labels, images, seed)
     if len(places) > MOST:
-        raise NearkinError(f"{len(places)} images: at most {MOST}, for every run has a matrix of images × images; "
-                           f"--images {IMAGES} takes some")  # fmt: skip
+        raise NearkinError(
+            f"{len(places)} images: at most {MOST}, for every run has a matrix of images × images; "
+            f"--images {IMAGES} takes some"
+        )
     return places, first.labels[places]
 
 

@@ -17,8 +17,10 @@ def levels(told: Mapping[str, Mapping[str, Any]], measures: Mapping[str, str]) -
     for column, (measure, words) in enumerate(measures.items()):
         top, bottom = (figure.add_subplot(2, 2, 2 * row + column + 1) for row in (0, 1))
         own = [level[measure] for level in told.values()]
-        for key, legend, colour in (("seeds", "two seeds of one method", "#1f77a4"),
-                                    ("losses", "two methods", "#ee8434")):  # fmt: skip
+        for key, legend, colour in (
+            ("seeds", "two seeds of one method", "#1f77a4"),
+            ("losses", "two methods", "#ee8434"),
+        ):
             values = [np.nan if o[key] is None else o[key] for o in own]
             top.plot(places, values, marker="o", color=colour, label=legend)
         top.set_title(words, fontsize=14)

@@ -31,8 +31,17 @@ def sheets(similarity: "Similarity") -> dict[str, Sheet]:
         for measure, words in MEASURES.items():
             cell = measures[measure]
             over = cell["over_losses"] or {"low": None, "high": None}
-            rows.append([level, words, _number(cell["seeds"]), _number(cell["losses"]), _number(cell["difference"]),
-                         _span(cell["low"], cell["high"]), _span(over["low"], over["high"])])  # fmt: skip
+            rows.append(
+                [
+                    level,
+                    words,
+                    _number(cell["seeds"]),
+                    _number(cell["losses"]),
+                    _number(cell["difference"]),
+                    _span(cell["low"], cell["high"]),
+                    _span(over["low"], over["high"]),
+                ]
+            )
     seeds = Counter(run["method"] for run in similarity.runs if run["kind"] != "untrained")
     notes = [f"{similarity.images:,} test images", *NOTES, OVER_CLASSES, *few_seeds(seeds.values()), *similarity.notes]
     made = {"levels": Sheet("Two seeds of one method against two methods", header, rows, 5, notes)}
@@ -68,13 +77,17 @@ def _by_method(similarity: "Similarity", measure: str, title: str) -> Sheet:
         cells = []
         for second, there in places.items():
             pairs = [(i, j) for i in here for j in there if similarity.two_seeds(i, j)]
-            if not pairs and first != second:                       # one seed alone, the same
+            if not pairs and first != second:  # one seed alone, the same
                 pairs, same_seed = [(i, j) for i in here for j in there], True
             cells.append(_number(defined(float(np.mean([matrix[p] for p in pairs]))) if pairs else None))
         rows.append([first, *cells])
     notes = ["on the diagonal: two seeds of one method; a dash: there is one seed"]
-    notes.append("some pairs have one seed, so the same first weights, which makes them alike; with several seeds all "
-                 "pairs have two" if same_seed else "all pairs have two seeds")  # fmt: skip
+    notes.append(
+        "some pairs have one seed, so the same first weights, which makes them alike; with several seeds all "
+        "pairs have two"
+        if same_seed
+        else "all pairs have two seeds"
+    )
     return Sheet(title, ["method", *places], rows, len(places), notes)
 
 

@@ -22,7 +22,7 @@ from nearkin.runs.store import Run
 if TYPE_CHECKING:
     from nearkin.analysis.spectrum_study import SpectrumOfStudy
 
-KEEP = 35                           # singular values of a class that are kept, as Roth et al. show them
+KEEP = 35  # singular values of a class that are kept, as Roth et al. show them
 
 
 @ANALYSES.register("spectrum")
@@ -82,12 +82,18 @@ class Spectrum(Analysis):
 
     def rows(self) -> list[list[str]]:
         """The numbers in words."""
-        names = {"rho": "ρ, without the largest singular value", "rho_all": "ρ, all singular values",
-                 "pi_intra": "mean distance within a class", "pi_inter": "mean distance between class means",
-                 "pi_ratio": "their ratio"}  # fmt: skip
+        names = {
+            "rho": "ρ, without the largest singular value",
+            "rho_all": "ρ, all singular values",
+            "pi_intra": "mean distance within a class",
+            "pi_inter": "mean distance between class means",
+            "pi_ratio": "their ratio",
+        }
         first = self.singular / self.singular.sum()
-        return [*([words, f"{self.told[key]:.4f}"] for key, words in names.items()),
-                ["share of the largest singular value", f"{100 * first[0]:.1f} %"]]  # fmt: skip
+        return [
+            *([words, f"{self.told[key]:.4f}"] for key, words in names.items()),
+            ["share of the largest singular value", f"{100 * first[0]:.1f} %"],
+        ]
 
     def tables(self) -> dict[str, Table]:
         """All singular values."""
@@ -108,6 +114,13 @@ class Spectrum(Analysis):
 def spectrum(z: Tensor, labels: np.ndarray) -> Spectrum:
     """Of any embeddings (N, D), raw or unit vectors, with labels (N,)."""
     intra, inter = pi_intra(z, labels), pi_inter(z, labels)
-    told = {"images": len(z), "classes": len(np.unique(labels)), "rho": rho(z), "rho_all": rho(z, drop=0),
-            "pi_intra": intra, "pi_inter": inter, "pi_ratio": intra / max(inter, 1e-8)}  # fmt: skip
+    told = {
+        "images": len(z),
+        "classes": len(np.unique(labels)),
+        "rho": rho(z),
+        "rho_all": rho(z, drop=0),
+        "pi_intra": intra,
+        "pi_inter": inter,
+        "pi_ratio": intra / max(inter, 1e-8),
+    }
     return Spectrum(told, singular_values(z), class_spectra(z, labels, keep=KEEP))

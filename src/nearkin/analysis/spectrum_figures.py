@@ -14,8 +14,9 @@ MARKS = ("o", "^", "s", "D", "v", "P", "X", "*")
 def curves(spectra: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     """Singular values of all training embeddings, and of a class on average, each as a share of their sum."""
     figure = Figure(figsize=(10, 5.2), dpi=100, layout="constrained")
-    for i, (axes, title) in enumerate(zip(figure.subplots(1, 2), ("all training images", "a class, mean over classes"),
-                                          strict=True)):  # fmt: skip
+    for i, (axes, title) in enumerate(
+        zip(figure.subplots(1, 2), ("all training images", "a class, mean over classes"), strict=True)
+    ):
         for name, both in spectra.items():
             values = both[i][both[i] > 0]
             numbers = np.arange(1, len(values) + 1)
@@ -26,8 +27,9 @@ def curves(spectra: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("share of the sum", fontsize=13)
     if len(spectra) > 1:
-        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False,
-                      fontsize=10)  # fmt: skip
+        figure.legend(
+            *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10
+        )
     return figure
 
 
@@ -46,17 +48,26 @@ def against_test(table: Table) -> Figure:
             if run["recall@1"] is None:
                 continue
             colour = f"C{names.index(run['method'].split(',')[0]) % 10}"
-            axes.plot(run[key], 100 * run["recall@1"], MARKS[kinds.index(run["regulariser"]) % len(MARKS)],
-                      color=colour, alpha=0.8, markersize=7)  # fmt: skip
+            axes.plot(
+                run[key],
+                100 * run["recall@1"],
+                MARKS[kinds.index(run["regulariser"]) % len(MARKS)],
+                color=colour,
+                alpha=0.8,
+                markersize=7,
+            )
         axes.set_xlabel(title, fontsize=13)
         axes.set_ylabel("test Recall@1, %", fontsize=13)
         axes.spines[["top", "right"]].set_visible(False)
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=f"C{i % 10}", marker="o", linestyle="", label=label(name))
-               for i, name in enumerate(names)]  # fmt: skip
+    handles = [
+        Line2D([], [], color=f"C{i % 10}", marker="o", linestyle="", label=label(name)) for i, name in enumerate(names)
+    ]
     if len(kinds) > 1:
-        handles += [Line2D([], [], color="#333333", marker=MARKS[i % len(MARKS)], linestyle="", label=label(kind))
-                    for i, kind in enumerate(kinds)]  # fmt: skip
+        handles += [
+            Line2D([], [], color="#333333", marker=MARKS[i % len(MARKS)], linestyle="", label=label(kind))
+            for i, kind in enumerate(kinds)
+        ]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=10)
     return figure

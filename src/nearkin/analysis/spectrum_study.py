@@ -65,8 +65,11 @@ class SpectrumOfStudy(Analysis):
                     numbers[key] = interval_numbers(interval)
             methods[method.name] = numbers
         asked = {} if several_data_sets(self.methods) else {names: self._rows(*names) for names in CORRELATED}
-        return {"methods": methods, "correlations": correlations(asked),
-                "regularisers": [method.numbers() for method in self.regularised]}  # fmt: skip
+        return {
+            "methods": methods,
+            "correlations": correlations(asked),
+            "regularisers": [method.numbers() for method in self.regularised],
+        }
 
     def _rows(self, key: str, metric: str) -> list[tuple[Row, Row]]:
         """Two numbers of every trained method that has both."""
@@ -81,15 +84,35 @@ class SpectrumOfStudy(Analysis):
     def sheets(self) -> dict[str, Sheet]:
         """Methods; correlations; regularised against plain."""
         summary = self.summary
-        header = ["method", "kind", "seeds", "ρ", "95 % interval", "ρ all", "π intra", "π inter", "π ratio",
-                  "Recall@1 %", "MAP@R %"]  # fmt: skip
+        header = [
+            "method",
+            "kind",
+            "seeds",
+            "ρ",
+            "95 % interval",
+            "ρ all",
+            "π intra",
+            "π inter",
+            "π ratio",
+            "Recall@1 %",
+            "MAP@R %",
+        ]
         rows = []
         for name, cells in summary["methods"].items():
             score = [f"{100 * cells[key]['mean']:.1f}" if key in cells else "–" for key in TESTED]
             means = {key: f"{cells[key]['mean']:.3f}" if key in cells else "–" for key in SPACE}
-            rho = cells.get("rho", {"seeds": 0, "low": None, "high": None, "cut": False})       # no seed has all folds
-            rows.append([name, cells["kind"], str(rho["seeds"]), means.pop("rho"),
-                         span("rho", rho["low"], rho["high"], cut=rho["cut"]), *means.values(), *score])  # fmt: skip
+            rho = cells.get("rho", {"seeds": 0, "low": None, "high": None, "cut": False})  # no seed has all folds
+            rows.append(
+                [
+                    name,
+                    cells["kind"],
+                    str(rho["seeds"]),
+                    means.pop("rho"),
+                    span("rho", rho["low"], rho["high"], cut=rho["cut"]),
+                    *means.values(),
+                    *score,
+                ]
+            )
         notes = [*NOTES, *several_data_sets(self.methods)]
         notes += ["* cut at the end of the range"] * any(row[4].endswith("*") for row in rows)
         made = {"methods": Sheet("Training embeddings and test", header, rows, 9, notes)}
@@ -101,9 +124,19 @@ class SpectrumOfStudy(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """One row per run."""
-        rows = [[method.name, method.kind, regulariser(m), m.seed, m.fold, m.run.hash,
-                 *(self.value(m, key) for key in (*SPACE, *TESTED))]
-                for method in self.methods for m in method.members]  # fmt: skip
+        rows = [
+            [
+                method.name,
+                method.kind,
+                regulariser(m),
+                m.seed,
+                m.fold,
+                m.run.hash,
+                *(self.value(m, key) for key in (*SPACE, *TESTED)),
+            ]
+            for method in self.methods
+            for m in method.members
+        ]
         return {"runs": (["method", "kind", "regulariser", "seed", "fold", "run", *SPACE, *TESTED], rows)}
 
     def files(self) -> dict[str, Callable[[Path], Any]]:
@@ -117,8 +150,9 @@ class SpectrumOfStudy(Analysis):
                 means[method.name] = (np.mean([r.singular for r in runs], 0), np.mean([r.classes for r in runs], 0))
         trained = [method.name for method in self.methods if method.trained and method.name in means]
         shown = {name: means[name] for name in trained} or means
-        arrays = {f"{kind} {name}": value[i] for name, value in means.items()
-                  for i, kind in enumerate(("all", "class"))}  # fmt: skip
+        arrays = {
+            f"{kind} {name}": value[i] for name, value in means.items() for i, kind in enumerate(("all", "class"))
+        }
         return {
             "spectrum.npz": lambda path: np.savez(path, **arrays),
             "spectrum_curves.png": lambda path: figures.curves(shown).savefig(path),

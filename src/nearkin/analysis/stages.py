@@ -8,7 +8,7 @@ from nearkin.engine.embed import BATCH
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
 
-VERSION = 1                         # raise it when the same images begin to give other features
+VERSION = 1  # raise it when the same images begin to give other features
 FOLDER = "analysis"
 
 

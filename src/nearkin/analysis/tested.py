@@ -57,4 +57,4 @@ def embeddings_and_columns(path: str | Path) -> tuple[Tensor, np.ndarray | None,
     columns = {name: value for name, value in held.items() if value.shape == (len(z),)}
     label = next((name for name in columns if name.lower() in LABELS), None)
     labels = None if label is None else columns.pop(label)
-    return torch.from_numpy(np.array(z, dtype=np.float32)), labels, columns     # a copy: what was read may be read only
+    return torch.from_numpy(np.array(z, dtype=np.float32)), labels, columns  # a copy: what was read may be read only

@@ -146,9 +146,20 @@ def arcface(s: np.ndarray, positive: np.ndarray, negative: np.ndarray, loss: Any
 
 
 FORMS: dict[str, Form] = {
-    "contrastive": contrastive, "triplet": triplet, "margin": margin, "multi_similarity": multi_similarity,
-    "lifted_weighted": lifted_weighted, "lifted_similarity": lifted_similarity, "lifted_structure": lifted_structure,
-    "nt_xent": nt_xent, "npair": npair, "proxy_anchor": proxy_anchor, "proxy_nca": proxy_nca,
-    "proxy_nca_pp": proxy_nca_pp, "norm_softmax": norm_softmax, "softmax": softmax, "cosface": cosface,
+    "contrastive": contrastive,
+    "triplet": triplet,
+    "margin": margin,
+    "multi_similarity": multi_similarity,
+    "lifted_weighted": lifted_weighted,
+    "lifted_similarity": lifted_similarity,
+    "lifted_structure": lifted_structure,
+    "nt_xent": nt_xent,
+    "npair": npair,
+    "proxy_anchor": proxy_anchor,
+    "proxy_nca": proxy_nca,
+    "proxy_nca_pp": proxy_nca_pp,
+    "norm_softmax": norm_softmax,
+    "softmax": softmax,
+    "cosface": cosface,
     "arcface": arcface,
-}  # fmt: skip
+}

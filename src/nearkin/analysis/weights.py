@@ -20,11 +20,11 @@ from nearkin.progress import track
 from nearkin.registry import ANALYSES, LOSSES
 
 GRID = np.linspace(-0.9, 0.95, 56)
-SWEEP = np.linspace(-0.4, 0.7, 9)               # of a second pair
-SPOTS = (-0.3, 0.15, 0.6)                       # of the pair itself meanwhile
+SWEEP = np.linspace(-0.4, 0.7, 9)  # of a second pair
+SPOTS = (-0.3, 0.15, 0.6)  # of the pair itself meanwhile
 KINDS = ("positive", "negative")
 MARKS = ("S", "N", "P")
-STEPS = 4                                       # at most so many values: a hinge, or a count of active terms
+STEPS = 4  # at most so many values: a hinge, or a count of active terms
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Curve:
 
     name: str
     loss: str
-    weights: dict[str, np.ndarray]              # positive, negative -> (G,) ∂L/∂s along GRID; NaN: no such vectors
-    moved: dict[str, dict[str, str]]            # positive, negative -> S, N, P -> yes, step or no
+    weights: dict[str, np.ndarray]  # positive, negative -> (G,) ∂L/∂s along GRID; NaN: no such vectors
+    moved: dict[str, dict[str, str]]  # positive, negative -> S, N, P -> yes, step or no
 
 
 @ANALYSES.register("weights")
@@ -72,7 +72,7 @@ class Weights(Analysis):
             try:
                 found = curve(place)
                 curves.append(Curve(name, place.loss, found, moves(place, found)))
-            except (NearkinError, RuntimeError, TypeError, ValueError) as error:    # a loss from outside
+            except (NearkinError, RuntimeError, TypeError, ValueError) as error:  # a loss from outside
                 left_out[name] = " ".join(str(error).split())[:200]
         if not curves:
             raise NearkinError(f"no loss has pair weights: {'; '.join(f'{k}: {v}' for k, v in left_out.items())}")
@@ -84,11 +84,18 @@ class Weights(Analysis):
         marks = published()
         return {
             "place": {"classes": CLASSES, "each": EACH, "within": WITHIN, "between": BETWEEN},
-            "losses": [{"name": c.name, "closed_form": c.loss in FORMS, **c.moved,
-                        "largest": {kind: _largest(c.weights[kind]) for kind in KINDS},
-                        "published": marks.get(c.loss)} for c in self.curves],
+            "losses": [
+                {
+                    "name": c.name,
+                    "closed_form": c.loss in FORMS,
+                    **c.moved,
+                    "largest": {kind: _largest(c.weights[kind]) for kind in KINDS},
+                    "published": marks.get(c.loss),
+                }
+                for c in self.curves
+            ],
             "left_out": self.left_out,
-        }  # fmt: skip
+        }
 
     def sheets(self) -> dict[str, Sheet]:
         """Measured marks beside the published ones."""
@@ -97,10 +104,15 @@ class Weights(Analysis):
         for c in self.curves:
             own = marks.get(c.loss)
             printed = ["–" if own is None else ("yes" if own[key] else "no") for key in MARKS]
-            rows.append([c.name, *(c.moved["negative"][k] for k in MARKS), *(c.moved["positive"][k] for k in MARKS),
-                         *printed])  # fmt: skip
-        header = ["loss", *(f"negative: {k}" for k in MARKS), *(f"positive: {k}" for k in MARKS),
-                  *(f"printed {k}" for k in MARKS)]  # fmt: skip
+            rows.append(
+                [c.name, *(c.moved["negative"][k] for k in MARKS), *(c.moved["positive"][k] for k in MARKS), *printed]
+            )
+        header = [
+            "loss",
+            *(f"negative: {k}" for k in MARKS),
+            *(f"positive: {k}" for k in MARKS),
+            *(f"printed {k}" for k in MARKS),
+        ]
         notes = [
             "S: the weight of a pair moves with its own similarity; N, P: with that of another negative or positive "
             "pair at one of its ends; step: between a few values, through a hinge or the number of active terms",
@@ -112,8 +124,12 @@ class Weights(Analysis):
 
     def tables(self) -> dict[str, Table]:
         """The curves, and the marks."""
-        points = [[c.name, kind, float(s), None if np.isnan(w) else float(w)] for c in self.curves for kind in KINDS
-                  for s, w in zip(GRID, c.weights[kind], strict=True)]  # fmt: skip
+        points = [
+            [c.name, kind, float(s), None if np.isnan(w) else float(w)]
+            for c in self.curves
+            for kind in KINDS
+            for s, w in zip(GRID, c.weights[kind], strict=True)
+        ]
         rows = [[c.name, kind, *(c.moved[kind][k] for k in MARKS)] for c in self.curves for kind in KINDS]
         return {"curves": (["loss", "pair", "similarity", "weight"], points), "marks": (["loss", "pair", *MARKS], rows)}
 
@@ -161,7 +177,7 @@ def curve(place: Place) -> dict[str, np.ndarray]:
     found = {}
     for kind, pair in place.pairs.items():
         weights = [place.weights([(pair, float(s))]) for s in GRID]
-        found[kind] = np.array([np.nan if w is None else w[pair] for w in weights])         # (G,)
+        found[kind] = np.array([np.nan if w is None else w[pair] for w in weights])  # (G,)
     return found
 
 

@@ -15,8 +15,11 @@ from nearkin.registry import ANALYSES
 def analyse_command(
     what: Annotated[str, typer.Argument(help="Analyses, as in `nearkin list analyses`; several as A,B.")],
     names: Annotated[
-        list[str] | None, typer.Argument(help="A study (its name or file), a folder of runs, runs (hashes, paths), or "
-                                          "files of embeddings (.npz, .parquet).")
+        list[str] | None,
+        typer.Argument(
+            help="A study (its name or file), a folder of runs, runs (hashes, paths), or "
+            "files of embeddings (.npz, .parquet)."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A further folder for results; they are kept with the runs.")

@@ -35,7 +35,7 @@ from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError, PassingError, printable
 from nearkin.studies.cluster import ClusterLost
 
-UsageError: Any = typer.BadParameter.__bases__[0]       # typer brings its own copy of click, or takes the installed one
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own copy of click, or takes the installed one
 NO_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate|not enough memory|can't start new thread", re.I)
 
 
@@ -46,9 +46,12 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]},
-                  help="Train and compare image-retrieval embeddings fairly.")  # fmt: skip
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train and compare image-retrieval embeddings fairly.",
+)
 
 
 @app.callback()
@@ -91,21 +94,21 @@ def main() -> None:
     open_output()
     try:
         code = app(with_address(sys.argv[1:]), standalone_mode=False)
-        sys.stdout.flush()                                          # here it can still be said that it failed
+        sys.stdout.flush()  # here it can still be said that it failed
     except UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":             # no words at all: the message is the help
+        if type(error).__name__ == "NoArgsIsHelpError":  # no words at all: the message is the help
             print(error.format_message(), file=sys.stderr)
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
         print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
-        os._exit(2)                                                 # an orderly end would wait for Ray's threads
+        os._exit(2)  # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
         print("nearkin: interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:                                         # as in `nearkin runs list | head -1`
+    except BrokenPipeError:  # as in `nearkin runs list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -118,7 +121,7 @@ def main() -> None:
 def open_output() -> None:
     """Have somewhere to write, and characters that the terminal does not know written as question marks."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:                              # closed by the caller: nobody wants to see it
+        if getattr(sys, name) is None:  # closed by the caller: nobody wants to see it
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -140,7 +143,7 @@ def refused(error: Exception) -> str | None:
 def fail(message: str, code: int = 2) -> None:
     """One line on stderr, and an exit code."""
     print(printable(f"nearkin: {distributed.prefix()}{message}"), file=sys.stderr)
-    with suppress(OSError):                                         # what was printed before may not be writable either
+    with suppress(OSError):  # what was printed before may not be writable either
         sys.stdout.flush()
     sys.exit(code)
 

@@ -27,7 +27,7 @@ def choose_command(
     from nearkin.tuning import verdict
     from nearkin.tuning.choose import Choice
 
-    began = time.monotonic()                                        # a cluster takes its time to begin, too
+    began = time.monotonic()  # a cluster takes its time to begin, too
     count = workers or min(os.cpu_count() or 1, 8)
 
     def say(text: str) -> None:

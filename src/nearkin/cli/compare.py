@@ -34,9 +34,7 @@ def compare_command(
         bool, typer.Option("--all-pairs", help="Every two rows, not each against the best by validation.")
     ] = False,
     claims: Annotated[bool, typer.Option("--claims", help="What the literature says, checked against these.")] = False,
-    figures: Annotated[
-        Path | None, typer.Option("--figures", help="Folder for the figures, as PNG and SVG.")
-    ] = None,
+    figures: Annotated[Path | None, typer.Option("--figures", help="Folder for the figures, as PNG and SVG.")] = None,
     csv: Csv = None,
     markdown: Markdown = None,
     latex: Latex = None,
@@ -67,7 +65,7 @@ def compare_command(
         print(json.dumps([pages.told(comparison) for comparison in found]))
     else:
         for name, sheet in sheets.items():
-            if not name.startswith("differences" if all_pairs else "pairs"):        # files have both
+            if not name.startswith("differences" if all_pairs else "pairs"):  # files have both
                 tables.sheet(pages.measured_claims(sheet) if name == "claims" else sheet)
     files = write_tables(sheets, csv=csv, markdown=markdown, latex=latex)
     if figures is not None:
@@ -111,8 +109,10 @@ def tournament_command(
             keys = [gathered.axes[0] if gathered.axes[0] != "base" else gathered.axes[min(1, len(gathered.axes) - 1)]]
         measure_missing(gathered, metric)
         standings = {c.data: standing(c) for c in compare(gathered, by=keys, metric=metric)}
-        sheets = {f"tournament-{data}": pages.tournament_sheet(each, f"{gathered.name} on {data}, by {metric}")
-                  for data, each in standings.items()}  # fmt: skip
+        sheets = {
+            f"tournament-{data}": pages.tournament_sheet(each, f"{gathered.name} on {data}, by {metric}")
+            for data, each in standings.items()
+        }
         told = [pages.standing_told(each) | {"data": data} for data, each in standings.items()]
     if as_json:
         print(json.dumps(told))
@@ -122,4 +122,3 @@ def tournament_command(
     files = write_tables(sheets, csv=csv, markdown=markdown, latex=latex)
     if files:
         tables.err.print(f"written: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
-

@@ -27,8 +27,9 @@ def examine() -> list[Finding]:
     """Look at everything."""
     extras = [
         _extra("tensorboard", "tensorboard", "nearkin train ... --tensorboard"),
-        _extra("optuna", "tune", "nearkin tune"), _extra("ray", "ray", "nearkin study ... --ray"),
-    ]  # fmt: skip
+        _extra("optuna", "tune", "nearkin tune"),
+        _extra("ray", "ray", "nearkin study ... --ray"),
+    ]
     return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), *extras, _disk()]
 
 

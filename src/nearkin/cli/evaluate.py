@@ -41,9 +41,17 @@ def evaluate_command(
         embeddings = str(stored_embeddings(Store(runs).find(embeddings)))
     with bar("evaluating", console=tables.err) as advance:
         evaluation = evaluate_files(
-            embeddings, labels, query=query, gallery=gallery, k=numbers(k), metrics=names, distance=distance,
-            budget_mib=budget, bootstrap=bootstrap, progress=advance,
-        )  # fmt: skip
+            embeddings,
+            labels,
+            query=query,
+            gallery=gallery,
+            k=numbers(k),
+            metrics=names,
+            distance=distance,
+            budget_mib=budget,
+            bootstrap=bootstrap,
+            progress=advance,
+        )
     if per_query is not None:
         write_per_query(evaluation, per_query)
     print(json.dumps(evaluation.to_dict())) if as_json else tables.out.print(tables.evaluation_table(evaluation))

@@ -46,8 +46,13 @@ def _setting(entry: Entry) -> None:
     elif entry.aliases:
         title = f"{entry.key}, in short {' or '.join(entry.aliases)}"
     tables.out.print(Text(title, "bold"))
-    rows = {"meaning": entry.about, "default": "" if entry.kind == "group" else entry.shown, "source": entry.source,
-            "allowed": entry.allowed, "see": see}  # fmt: skip
+    rows = {
+        "meaning": entry.about,
+        "default": "" if entry.kind == "group" else entry.shown,
+        "source": entry.source,
+        "allowed": entry.allowed,
+        "see": see,
+    }
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

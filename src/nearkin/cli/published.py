@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
     from nearkin.published.table import PublishedTable
 
-MARK = " !"                     # stands behind a cell with a flag
-SHOWN = 12                      # flags of a kind that a screen shows; files have all of them
-WIDE = 8                        # columns that a screen shows side by side
+MARK = " !"  # stands behind a cell with a flag
+SHOWN = 12  # flags of a kind that a screen shows; files have all of them
+WIDE = 8  # columns that a screen shows side by side
 Name = Annotated[str | None, typer.Argument(metavar="TABLE", help="As thesis_t6a; without one, all are listed.")]
 
 
@@ -79,8 +79,17 @@ def all_tables() -> "Sheet":
     from nearkin.published.tables import tables as published
 
     header = ["table", "what", "data", "network", "size", "flags"]
-    rows = [[t.id, f"{t.source}, table {t.table}: {t.title}", ", ".join(t.dataset), t.backbone, t.dim,
-             str(len(t.flags) or "–")] for t in published()]  # fmt: skip
+    rows = [
+        [
+            t.id,
+            f"{t.source}, table {t.table}: {t.title}",
+            ", ".join(t.dataset),
+            t.backbone,
+            t.dim,
+            str(len(t.flags) or "–"),
+        ]
+        for t in published()
+    ]
     notes = [f"{name}: {words}" for name, words in sources().items()]
     return Sheet(f"{len(rows)} published tables", header, rows, 1, [*notes, "nearkin published TABLE prints one"])
 

@@ -45,9 +45,19 @@ def report_command(
         check_folder(export.expanduser())
     shown = [name if not Path(name).is_absolute() else Path(name).name for name in names]
     asked = ["--metric", metric] if metric != "map_at_r" else []
-    command = shlex.join(["nearkin", "report", *shown, "-o", output.name, *asked,
-                          *(["--by", by] if by else []), *(["--published", published] if published else []),
-                          *(["--no-map"] if no_map else [])])  # fmt: skip
+    command = shlex.join(
+        [
+            "nearkin",
+            "report",
+            *shown,
+            "-o",
+            output.name,
+            *asked,
+            *(["--by", by] if by else []),
+            *(["--published", published] if published else []),
+            *(["--no-map"] if no_map else []),
+        ]
+    )
     page = build(gathered, metric=metric, by=keys_of(by), published=published, map=not no_map, command=command)
     with atomic(output) as scratch:
         (scratch / output.name).write_text(render(page), encoding="utf-8")

@@ -20,13 +20,17 @@ def reproduce_command(
 
     with resumable(), training_bar(tables.err, quiet=False) as watch:
         found = reproduce(run, runs=runs, watch=watch)
-    rows = [[key, tables.number(key, then), tables.number(key, now), f"{now - then:+.2g}" if now != then else "0"]
-            for key, (then, now) in found.metrics.items()]  # fmt: skip
+    rows = [
+        [key, tables.number(key, then), tables.number(key, now), f"{now - then:+.2g}" if now != then else "0"]
+        for key, (then, now) in found.metrics.items()
+    ]
     columns = {"metric": "left", "stored": "right", "again": "right", "difference": "right"}
     tables.out.print(tables.table(f"run {found.run.hash} and the same trained again", columns, rows))
     if found.same_bits and not found.same_metrics:
-        verdict = ("not reproduced: the same weights and embeddings, but a metric differs by "
-                   f"{100 * found.largest:.2f} points: the stored result is not that of its embeddings")  # fmt: skip
+        verdict = (
+            "not reproduced: the same weights and embeddings, but a metric differs by "
+            f"{100 * found.largest:.2f} points: the stored result is not that of its embeddings"
+        )
     elif found.same_bits:
         verdict = "reproduced: every weight and every test embedding is the same, bit for bit"
     elif found.ok:

@@ -74,8 +74,14 @@ def runs_verify(
     looked_at = [verify(each, deep=deep) for each in ([store.find(name) for name in run] if run else store.runs())]
     damaged = [one for one in looked_at if one.problems]
     if as_json:
-        print(json.dumps([{"run": one.run.hash, "listed": one.listed, "problems": one.problems, "notes": one.notes}
-                          for one in looked_at]))  # fmt: skip
+        print(
+            json.dumps(
+                [
+                    {"run": one.run.hash, "listed": one.listed, "problems": one.problems, "notes": one.notes}
+                    for one in looked_at
+                ]
+            )
+        )
     else:
         for one in looked_at:
             for line in (*(f"damaged: {problem}" for problem in one.problems), *one.notes):

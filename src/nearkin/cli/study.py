@@ -44,13 +44,13 @@ def study_command(
     target = csv or runs / f"{study.name}.csv"
     check_ending(target)
     check_writable(target)
-    store, known = Store(runs), dict[str, "Data"]()                 # data that were read
+    store, known = Store(runs), dict[str, "Data"]()  # data that were read
     if dry_run:
         plan(planned(study, store, part, known), store, workers or 1)
         if study.tune is not None:
             plan_search(study, known)
         return
-    with resumable(), executor_of(workers, ray) as executor:        # it gets ready while the data are read
+    with resumable(), executor_of(workers, ray) as executor:  # it gets ready while the data are read
         if study.tune is not None:
             if part is not None:
                 raise NearkinError(f"--part {part}: a study with tune searches first; --ray spreads all of it")
@@ -71,7 +71,7 @@ def carry_out(study: "Study", jobs: "list[Job]", store: Store, executor: "Execut
         for look in schedule(executor, runner.tasks_of(jobs)):
             runner.note(jobs, look)
             following.show()
-    runner.write_study(study, jobs, store)                          # with what has failed, and why
+    runner.write_study(study, jobs, store)  # with what has failed, and why
     rows = summary.rows_of(study, jobs, store.root / "studies" / study.name / "joined")
     files = summary.write_summary(study, rows, jobs, target)
     tables.out.print(tables.study_table(study, rows))
@@ -106,7 +106,7 @@ def planned(
 
     jobs = runner.jobs_of(study, store, known)
     reasons = {job.error for job in jobs}
-    if len(reasons) == 1 and (only := reasons.pop()) is not None:   # one line says it all
+    if len(reasons) == 1 and (only := reasons.pop()) is not None:  # one line says it all
         raise NearkinError(only)
     if part is not None:
         runner.take_part(jobs, part)
@@ -158,7 +158,7 @@ def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
         seconds = None
         if job.state == "waiting":
             spec = job.spec
-            assert spec is not None                                 # else it was refused
+            assert spec is not None  # else it was refused
             key = f"{spec.model.backbone} {spec.model.cut} {spec.data} {spec.train.batch}"
             if key not in costs:
                 tables.err.print(f"trying a few steps of {name_of(job)} ...", highlight=False)

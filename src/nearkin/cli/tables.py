@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from nearkin.studies.scheduler import Look
     from nearkin.studies.searching import Searching
 
-TERMINAL = sys.stdout is not None and sys.stdout.isatty()           # None: the caller closed it
-WIDTH = None if TERMINAL or "COLUMNS" in os.environ else 160        # a file has no right edge
+TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None: the caller closed it
+WIDTH = None if TERMINAL or "COLUMNS" in os.environ else 160  # a file has no right edge
 out = Screen(width=WIDTH)
 err = Screen(stderr=True)
 
@@ -79,7 +79,7 @@ def age(seconds: float | None) -> str:
     """How long ago, in the largest unit that fits."""
     if seconds is None:
         return "–"
-    if seconds < -60:                                               # clocks of two machines differ by less
+    if seconds < -60:  # clocks of two machines differ by less
         return "in the future"
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
@@ -133,8 +133,10 @@ def result_words(run: Run) -> list[str]:
     if (run.path / "curve.json").exists():
         best = run.read_json("curve.json")["best_on_test"].get("map_at_r")
         if best:
-            words.append(f"curve:  epoch {best['epoch']} has the best test map_at_r, {percent(best['value'])} %: "
-                         "chosen on the test set, so not a result")  # fmt: skip
+            words.append(
+                f"curve:  epoch {best['epoch']} has the best test map_at_r, {percent(best['value'])} %: "
+                "chosen on the test set, so not a result"
+            )
     if not run.tested:
         words.append("not tested" + (": trials never are" if run.purpose == "trial" else f": nearkin test {run.hash}"))
     return words

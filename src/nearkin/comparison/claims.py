@@ -1,6 +1,5 @@
 """Claims of the literature against one's own study, from what is stored: no test labels are opened."""
 
-
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.rows import joined_row, named, row_of
 from nearkin.published.claims import Claim, claims
@@ -26,7 +25,7 @@ def rows_of(gathered: Gathered, reading: str = "chosen") -> list[OwnRow]:
         for name, runs in named(members, gathered.axes or ("loss",)).items():
             values = {metric: row_of(name, runs, metric, reading=reading) for metric in metrics}
             joined = {}
-            if reading == "chosen":                                 # the epoch whose embeddings are stored
+            if reading == "chosen":  # the epoch whose embeddings are stored
                 joined = {metric: joined_row(name, runs, metric, gathered) for metric in metrics}
             rows.append(OwnRow(name, runs[0].settings, values, joined, data))
     return rows

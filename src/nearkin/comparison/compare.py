@@ -19,7 +19,7 @@ from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import READINGS
 
 DATA_KEYS = ("data", "dataset", "data.name", "root", "data.root")
-WITHIN = 0.01               # a difference that is too small to matter: one point of a share
+WITHIN = 0.01  # a difference that is too small to matter: one point of a share
 
 
 @dataclass
@@ -29,12 +29,12 @@ class Comparison:
     data: str
     metric: str
     methods: list[Method]
-    block_keys: tuple[str, ...]                 # what tells settings beside the rows apart
+    block_keys: tuple[str, ...]  # what tells settings beside the rows apart
     notes: list[str] = field(default_factory=list)
     reading: str = "chosen"
-    within: float | None = None                 # what is small enough to be called equivalent
-    select: str = "map_at_r"                    # what chose the epochs
-    judged: dict[str, Any] = field(default_factory=dict, repr=False)        # families that were judged (verdicts.py)
+    within: float | None = None  # what is small enough to be called equivalent
+    select: str = "map_at_r"  # what chose the epochs
+    judged: dict[str, Any] = field(default_factory=dict, repr=False)  # families that were judged (verdicts.py)
 
     @property
     def sign(self) -> int:
@@ -60,11 +60,14 @@ class Comparison:
         if not validated or len(validated) < len(rows) or any(method.interval is None for method in self.trained):
             return None
         shared = common(validated)
-        means = [sum(row.values.values()) / len(row.values) if row.values else float("-inf") for row in validated] \
-            if isinstance(shared, Nothing) else shared.values.mean(axis=1).tolist()  # fmt: skip
+        means = (
+            [sum(row.values.values()) / len(row.values) if row.values else float("-inf") for row in validated]
+            if isinstance(shared, Nothing)
+            else shared.values.mean(axis=1).tolist()
+        )
         sign = metric_of(self.select).sign or 1
         scored = zip(means, self.trained, strict=True)
-        return min(scored, key=lambda each: (-sign * each[0], each[1].name))[1]     # ties by name, not by the test
+        return min(scored, key=lambda each: (-sign * each[0], each[1].name))[1]  # ties by name, not by the test
 
 
 def canonical_metric(metric: str) -> str:
@@ -81,9 +84,14 @@ def canonical_metric(metric: str) -> str:
 
 
 def compare(
-    gathered: Gathered, *, by: Sequence[str] | None = None, metric: str = "map_at_r", reading: str = "chosen",
-    evaluation: str = "separated", within: float | None = None,
-) -> list[Comparison]:  # fmt: skip
+    gathered: Gathered,
+    *,
+    by: Sequence[str] | None = None,
+    metric: str = "map_at_r",
+    reading: str = "chosen",
+    evaluation: str = "separated",
+    within: float | None = None,
+) -> list[Comparison]:
     """One comparison for each data set, from what is stored: no test labels are opened.
 
     Parameters:
@@ -138,9 +146,14 @@ def lacks(member: Member, metric: str) -> bool:
 
 
 def _one(
-    gathered: Gathered, members: list[Member], by: tuple[str, ...], metric: str, reading: str, evaluation: str,
+    gathered: Gathered,
+    members: list[Member],
+    by: tuple[str, ...],
+    metric: str,
+    reading: str,
+    evaluation: str,
     within: float | None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     every = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
     methods = [method for method in every if method.values]
     if not methods:

@@ -25,18 +25,18 @@ def critical_difference(standing: Standing) -> Figure:
     """Demšar's diagram: every method at its average rank, best on the left; bars join what cannot be told apart."""
     names, average, groups = standing.methods, standing.result.average, standing.groups
     k, half = len(names), (len(names) + 1) // 2
-    depth = 0.5 + 0.22 * len(groups)                                # the names begin below the bars
+    depth = 0.5 + 0.22 * len(groups)  # the names begin below the bars
     bottom = depth + 0.36 * half
     figure = Figure(figsize=(10, 0.62 * (bottom + 1.8)), dpi=100, layout="constrained")
     axes = figure.subplots()
-    margin = min(0.42, 0.011 * (max(map(len, names)) + 6))          # room for the longest name, as a share of the width
-    unit = (k - 1) / (1 - 2 * margin)                               # the width of the figure, in ranks
+    margin = min(0.42, 0.011 * (max(map(len, names)) + 6))  # room for the longest name, as a share of the width
+    unit = (k - 1) / (1 - 2 * margin)  # the width of the figure, in ranks
     left, right = 1 - margin * unit, k + margin * unit
     axes.set_xlim(left, right)
     axes.set_ylim(-bottom, 1.6)
     axes.axis("off")
     axes.plot([1, k], [0, 0], color=INK, lw=1.2)
-    step = -(-k // max(2, int(24 * (1 - 2 * margin))))              # as many numbers as there is room for
+    step = -(-k // max(2, int(24 * (1 - 2 * margin))))  # as many numbers as there is room for
     for rank in range(1, k + 1):
         axes.plot([rank, rank], [0, 0.12], color=INK, lw=1)
         if (rank - 1) % step == 0:
@@ -86,7 +86,7 @@ def differences(comparison: Comparison) -> Figure:
         d = pair.difference
         if d.low is not None and d.high is not None:
             axes.plot([scale * d.low, scale * d.high], [-i, -i], color=colour, lw=2)
-        decided = pair.decided and method.trained                   # untrained rows stand beside the family
+        decided = pair.decided and method.trained  # untrained rows stand beside the family
         axes.plot([scale * d.mean], [-i], "o", color=colour, mfc=colour if decided else "white")
     axes.set_yticks([-i for i in range(len(methods))], [label(m.name) for m in methods], fontsize=11)
     axes.tick_params(axis="y", length=0)

@@ -21,21 +21,21 @@ from nearkin.studies.baselines import baseline_of
 from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
 
-MOST_NAMED = 5              # runs that a command names
+MOST_NAMED = 5  # runs that a command names
 
 
 @dataclass
 class Member:
     """One run of a comparison: its labels on the axes, its seed and its fold."""
 
-    labels: dict[str, str]                      # axis -> label; empty for a run that is in no study
+    labels: dict[str, str]  # axis -> label; empty for a run that is in no study
     seed: int
     fold: int | None
     run: Run
-    baseline: str | None = None                 # which, if it is an untrained network beside trained ones
-    error: str | None = None                    # why it failed
-    trials: int = 0                             # of the search that chose its settings
-    searched_epochs: int = 0                    # that those trials were trained for, all together
+    baseline: str | None = None  # which, if it is an untrained network beside trained ones
+    error: str | None = None  # why it failed
+    trials: int = 0  # of the search that chose its settings
+    searched_epochs: int = 0  # that those trials were trained for, all together
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -97,14 +97,14 @@ class Gathered:
     name: str
     members: list[Member]
     store: Store
-    axes: tuple[str, ...] = ()                  # of a study
+    axes: tuple[str, ...] = ()  # of a study
     metrics: tuple[str, ...] = ()
-    select: str = "map_at_r"                    # what chose the epochs
+    select: str = "map_at_r"  # what chose the epochs
     readings: tuple[str, ...] = ("chosen",)
     evaluations: tuple[str, ...] = ("separated",)
     twin: str = ""
-    file: str = ""                              # the study's file as it was read
-    absent: list[str] = field(default_factory=list)     # cells without a stored run, in words
+    file: str = ""  # the study's file as it was read
+    absent: list[str] = field(default_factory=list)  # cells without a stored run, in words
 
     @property
     def tested(self) -> list[Member]:
@@ -184,7 +184,7 @@ def _study_of(name: str, store: Store) -> dict[str, Any] | None:
     try:
         told = without_sum(json.loads(file.read_text()))
         missing = [key for key in ("name", "axes", "metrics", "cells") if key not in told]
-        note_stored(import_paths(told))                             # metrics by import paths: nothing is imported
+        note_stored(import_paths(told))  # metrics by import paths: nothing is imported
     except (OSError, ValueError, TypeError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else type(error).__name__
         raise NearkinError(f"{file} is damaged ({reason}): run the study again, which writes it anew") from error
@@ -208,14 +208,30 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
         if (damage := run.damage()) is not None:
             absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}")
             continue
-        member = Member(labels, cell["seed"], cell["fold"], run, cell["baseline"], cell["error"], cell["trials"],
-                        cell["searched_epochs"])  # fmt: skip
+        member = Member(
+            labels,
+            cell["seed"],
+            cell["fold"],
+            run,
+            cell["baseline"],
+            cell["error"],
+            cell["trials"],
+            cell["searched_epochs"],
+        )
         members.append(member.now())
     return Gathered(
-        told["name"], members, store, axes, tuple(told["metrics"]), told.get("select", "map_at_r"),
-        tuple(told.get("readings", ["chosen"])), tuple(told.get("evaluations", ["separated"])), told.get("twin", ""),
-        told.get("file", ""), absent,
-    )  # fmt: skip
+        told["name"],
+        members,
+        store,
+        axes,
+        tuple(told["metrics"]),
+        told.get("select", "map_at_r"),
+        tuple(told.get("readings", ["chosen"])),
+        tuple(told.get("evaluations", ["separated"])),
+        told.get("twin", ""),
+        told.get("file", ""),
+        absent,
+    )
 
 
 def _from_runs(runs: list[Run], store: Store) -> Gathered:

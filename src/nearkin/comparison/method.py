@@ -10,18 +10,18 @@ from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_inter
 from nearkin.statistics.unit import Row
 
 UNTRAINED = "untrained"
-OWN = "own"                 # a loss that nearkin does not have: what it is, is not known without importing it
+OWN = "own"  # a loss that nearkin does not have: what it is, is not known without importing it
 
 
 @dataclass
 class Method:
     """One row: what is compared, and the values of its runs."""
 
-    kind: str                                   # ranking, classification, own or untrained
-    row: Row                                    # its values by seed, setting and fold
+    kind: str  # ranking, classification, own or untrained
+    row: Row  # its values by seed, setting and fold
     members: list[Member] = field(default_factory=list)
-    validation: Row | None = None               # the same of the metric that chose the epochs; None: no validation
-    bounds: Bounds = UNBOUNDED                  # of the metric
+    validation: Row | None = None  # the same of the metric that chose the epochs; None: no validation
+    bounds: Bounds = UNBOUNDED  # of the metric
 
     @property
     def name(self) -> str:
@@ -55,6 +55,6 @@ def kind_of(member: Member) -> str:
     if member.untrained:
         return UNTRAINED
     loss = LOSSES.known(str(member.settings["loss.name"]))
-    if loss is None or not issubclass(loss, Loss):                  # an import path: looking at runs imports nothing
+    if loss is None or not issubclass(loss, Loss):  # an import path: looking at runs imports nothing
         return OWN
     return "classification" if loss.has_proxies else "ranking"

@@ -25,12 +25,13 @@ def notes_of(
     for method in methods:
         runs = [m.run for m in method.members if m.baseline is None and not m.untrained]
         folds = len({m.fold for m in method.members})
-        trials, epochs = (max((getattr(m, name) for m in method.members), default=0)
-                          for name in ("trials", "searched_epochs"))  # fmt: skip
+        trials, epochs = (
+            max((getattr(m, name) for m in method.members), default=0) for name in ("trials", "searched_epochs")
+        )
         given = budget_of(runs, len(method.values), folds, trials=trials, searched_epochs=epochs) if runs else {}
         budgets[method.name] = given
     words_of = unequal(budgets)
-    beside = ("unequal network", "unequal size") if len(settings) > 1 else ()       # settings, which a note names
+    beside = ("unequal network", "unequal size") if len(settings) > 1 else ()  # settings, which a note names
     notes += [note for note in words_of if not note.startswith((*beside, "unequal seeds"))]
     groups: dict[str, list[str]] = {}
     for method in methods:
@@ -58,6 +59,8 @@ def _missing_places(methods: list[Method]) -> list[str]:
             lacking = [str(each) for each in every if each not in here]
             if lacking:
                 named = some(lacking, 3) if what == "settings" else f"fold{'s' * (len(lacking) > 1)} {some(lacking, 3)}"
-                notes.append(f"{method.name} lacks {named}: its mean is over other {what} than the rest; differences "
-                             f"are taken on common {what}")  # fmt: skip
+                notes.append(
+                    f"{method.name} lacks {named}: its mean is over other {what} than the rest; differences "
+                    f"are taken on common {what}"
+                )
     return notes

@@ -41,7 +41,7 @@ class Sheet:
     title: str
     header: list[str]
     rows: list[list[str]]
-    numbers: int                                # columns at the end that hold numbers; -1: none
+    numbers: int  # columns at the end that hold numbers; -1: none
     notes: list[str] = field(default_factory=list)
 
 
@@ -117,9 +117,19 @@ def differences(comparison: Comparison, family: Family, title: str, beside: Sequ
     rows = [_pair_row(pair, metric, verdict_words(pair, metric)) for pair in family.pairs]
     rows += [_pair_row(replace(pair, p=None), metric, NOT_TESTED) for pair in beside]
     unit = "points" if metric_of(metric).is_share else metric
-    header = ["method", "against", "verdict", "seeds", f"difference, {unit}", "95 % interval", "± seeds", "± classes",
-              "p (Holm)", "P(better)"]  # fmt: skip
-    if len({row[1] for row in rows}) == 1:                          # the title and the notes name it
+    header = [
+        "method",
+        "against",
+        "verdict",
+        "seeds",
+        f"difference, {unit}",
+        "95 % interval",
+        "± seeds",
+        "± classes",
+        "p (Holm)",
+        "P(better)",
+    ]
+    if len({row[1] for row in rows}) == 1:  # the title and the notes name it
         header, rows = [header[0], *header[2:]], [[row[0], *row[2:]] for row in rows]
     words = [*family_words(family), "P(better) is the share of pairs of runs in which the first is better"]
     return Sheet(f"{comparison.data}: {title}, {metric}", header, rows, 7, [*words, *kinds_words(comparison)])
@@ -129,13 +139,17 @@ def family_words(family: Family) -> list[str]:
     """How many comparisons are corrected together, and what their intervals are over."""
     tested = max((pair.family for pair in family.pairs), default=0)
     count = f"one family of {tested} comparison{'s' * (tested != 1)}, {family.words}"
-    words = [f"{count}: p is that of the paired t test over common seeds, spreads moderated over the family, or over "
-             "seeds and classes, whichever is the larger, after Holm's correction"]  # fmt: skip
+    words = [
+        f"{count}: p is that of the paired t test over common seeds, spreads moderated over the family, or over "
+        "seeds and classes, whichever is the larger, after Holm's correction"
+    ]
     if not tested:
         words = [f"nothing is tested: {FEW}"] if family.pairs else []
     if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
-        words.append("the interval is over other seeds and other test classes, ± is what each alone would give; "
-                     "a difference counts when p is below 0.05")  # fmt: skip
+        words.append(
+            "the interval is over other seeds and other test classes, ± is what each alone would give; "
+            "a difference counts when p is below 0.05"
+        )
     elif any(pair.difference is not None and pair.difference.low is not None for pair in family.pairs):
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
     return words
@@ -144,7 +158,9 @@ def family_words(family: Family) -> list[str]:
 def _pair_row(pair: Pair, metric: str, verdict: str) -> list[str]:
     d = pair.difference
     return [
-        pair.first.name, pair.second.name, verdict,
+        pair.first.name,
+        pair.second.name,
+        verdict,
         "–" if d is None else str(d.n),
         "–" if d is None else amount(metric, d.mean, signed=True),
         "–" if d is None else span(metric, d.low, d.high, signed=True),
@@ -152,7 +168,7 @@ def _pair_row(pair: Pair, metric: str, verdict: str) -> list[str]:
         "–" if d is None or d.classes is None else amount(metric, d.classes),
         "–" if pair.p is None else ("< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"),
         "–" if pair.improvement is None else f"{pair.improvement:.2f}",
-    ]  # fmt: skip
+    ]
 
 
 def kinds_words(comparison: Comparison) -> list[str]:
@@ -198,60 +214,101 @@ def published_tournaments() -> tuple[dict[str, Sheet], list[dict[str, Any]]]:
         found[f"tournament-{data}"] = Sheet(title, header, rows, len(header) - 2, notes)
         each = published_tournament(data)
         order = sorted(range(len(each.methods)), key=lambda i: float(each.ranked.total[i]))
-        told.append({
-            "data": data, "experiments": [table.id for table in each.experiments],
-            "methods": [_ranked(each.methods[i], each.ranked, i) for i in order],
-        })  # fmt: skip
+        told.append(
+            {
+                "data": data,
+                "experiments": [table.id for table in each.experiments],
+                "methods": [_ranked(each.methods[i], each.ranked, i) for i in order],
+            }
+        )
     return found, told
 
 
 def _ranked(name: str, r: Tournament, i: int) -> dict[str, Any]:
     std = None if np.isnan(r.std[i]) else float(r.std[i])
-    return {"name": name, "total": float(r.total[i]), "average": float(r.average[i]), "std": std,
-            "ranks": r.ranks[:, i].tolist()}  # fmt: skip
+    return {
+        "name": name,
+        "total": float(r.total[i]),
+        "average": float(r.average[i]),
+        "std": std,
+        "ranks": r.ranks[:, i].tolist(),
+    }
 
 
 def standing_told(ranked: Standing) -> dict[str, Any]:
     """A tournament as plain values."""
     r, test = ranked.result, ranked.test
     return {
-        "experiments": ranked.experiments, "over": ranked.over,
+        "experiments": ranked.experiments,
+        "over": ranked.over,
         "methods": [_ranked(name, r, i) for i, name in enumerate(ranked.methods)],
-        "test": None if test is None else {
-            "range": test.statistic, "p": test.p, "seeds": ranked.seeds,
-            "critical_difference": test.critical_difference if np.isfinite(test.critical_difference) else None},
+        "test": None
+        if test is None
+        else {
+            "range": test.statistic,
+            "p": test.p,
+            "seeds": ranked.seeds,
+            "critical_difference": test.critical_difference if np.isfinite(test.critical_difference) else None,
+        },
         "groups": [list(group) for group in ranked.groups],
-    }  # fmt: skip
+    }
 
 
 def told(comparison: Comparison) -> dict[str, Any]:
     """A comparison as plain values."""
+
     def pair(found: Pair) -> dict[str, Any]:
         d, numbers = found.difference, None
         if d is not None:
-            numbers = {"mean": d.mean, "std": d.std, "low": d.low, "high": d.high, "seeds": d.n,
-                       "classes": d.class_count, "half_over_seeds": d.seeds,
-                       "half_over_classes": d.classes}  # fmt: skip
-        return {"first": found.first.name, "second": found.second.name, "difference": numbers, "p_holm": found.p,
-                "family": found.family, "p_better": found.improvement, "outcome": str(found.outcome),
-                "winner": None if found.winner is None else found.winner.name,
-                "verdict": verdict_words(found, comparison.metric)}  # fmt: skip
+            numbers = {
+                "mean": d.mean,
+                "std": d.std,
+                "low": d.low,
+                "high": d.high,
+                "seeds": d.n,
+                "classes": d.class_count,
+                "half_over_seeds": d.seeds,
+                "half_over_classes": d.classes,
+            }
+        return {
+            "first": found.first.name,
+            "second": found.second.name,
+            "difference": numbers,
+            "p_holm": found.p,
+            "family": found.family,
+            "p_better": found.improvement,
+            "outcome": str(found.outcome),
+            "winner": None if found.winner is None else found.winner.name,
+            "verdict": verdict_words(found, comparison.metric),
+        }
 
     methods, may_be = [], ranks(comparison)
     for method in comparison.methods:
         i = method.interval
         interval = None if i is None else {"mean": i.mean, "low": i.low, "high": i.high, "seeds": i.n, "cut": i.cut}
-        methods.append({"name": method.name, "kind": method.kind, "interval": interval, "values": method.values,
-                        "rank": may_be.get(method.name)})  # fmt: skip
+        methods.append(
+            {
+                "name": method.name,
+                "kind": method.kind,
+                "interval": interval,
+                "values": method.values,
+                "rank": may_be.get(method.name),
+            }
+        )
     ranked, family = standing_of(comparison), first_family(comparison)
     return {
-        "data": comparison.data, "metric": comparison.metric, "reading": comparison.reading, "methods": methods,
-        "tied_for_first": tied_for_first(comparison), "within": comparison.within,
+        "data": comparison.data,
+        "metric": comparison.metric,
+        "reading": comparison.reading,
+        "methods": methods,
+        "tied_for_first": tied_for_first(comparison),
+        "within": comparison.within,
         "reference": None if comparison.reference is None else comparison.reference.name,
         "family": {"words": family.words, "pairs": [pair(each) for each in family.pairs]},
         "pairs": [pair(each) for each in all_pairs(comparison).pairs],
-        "tournament": None if ranked is None else standing_told(ranked), "notes": comparison.notes,
-    }  # fmt: skip
+        "tournament": None if ranked is None else standing_told(ranked),
+        "notes": comparison.notes,
+    }
 
 
 def claims_sheet(gathered: Gathered, reading: str = "chosen") -> Sheet:
@@ -280,6 +337,8 @@ def measured_claims(sheet: Sheet) -> Sheet:
 
     rows = [row for row in sheet.rows if row[2] != ELSEWHERE]
     left = len(sheet.rows) - len(rows)
-    note = (f"{left} {'further ' if rows else ''}claims are not tested here: they are about other data, networks, "
-            "sizes or methods; --csv, --markdown and --latex write all of them")  # fmt: skip
+    note = (
+        f"{left} {'further ' if rows else ''}claims are not tested here: they are about other data, networks, "
+        "sizes or methods; --csv, --markdown and --latex write all of them"
+    )
     return Sheet(sheet.title, sheet.header, rows, sheet.numbers, [*sheet.notes, *([note] if left else [])])

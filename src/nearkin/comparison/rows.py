@@ -11,7 +11,7 @@ from nearkin.statistics.unit import Key, Place, Row
 from nearkin.studies.baselines import ANY, is_fitted
 from nearkin.studies.joined import stored_joined
 
-NETWORK = ("model.backbone", "model.dim")       # what tells settings of single runs apart
+NETWORK = ("model.backbone", "model.dim")  # what tells settings of single runs apart
 REPEATS = {"train.seed", "protocol.fold", "data.cache", "purpose"}
 SHORT = {full: word for word, full in ALIASES.items()}
 
@@ -23,13 +23,21 @@ def beside(gathered: Gathered, members: Sequence[Member], by: Sequence[str]) -> 
         return tuple(axis for axis in gathered.axes if axis not in by)
     trained = [member for member in members if member.baseline is None]
     return tuple(
-        key for key in NETWORK
+        key
+        for key in NETWORK
         if key not in by and SHORT.get(key, key) not in by and len({str(m.settings[key]) for m in trained}) > 1
-    )  # fmt: skip
+    )
 
 
-def methods_of(gathered: Gathered, members: Sequence[Member], by: Sequence[str], metric: str, *,
-               reading: str = "chosen", evaluation: str = "separated") -> list[Method]:  # fmt: skip
+def methods_of(
+    gathered: Gathered,
+    members: Sequence[Member],
+    by: Sequence[str],
+    metric: str,
+    *,
+    reading: str = "chosen",
+    evaluation: str = "separated",
+) -> list[Method]:
     """The rows of a comparison by one metric, in the order in which their runs came; those without a value too.
 
     Parameters:
@@ -78,17 +86,21 @@ def _by_hash(name: str, members: list[Member], keys: Sequence[str]) -> dict[str,
     places: dict[tuple[Any, ...], set[str]] = {}
     for member in members:
         place = (member.seed, member.fold, *(label_of(member, key) for key in keys))
-        places.setdefault(place, set()).add(member.run.hash)        # a run may stand in several cells
+        places.setdefault(place, set()).add(member.run.hash)  # a run may stand in several cells
     if all(len(hashes) == 1 for hashes in places.values()):
         return {name: members}
     return {f"{name}, run {member.run.hash[:6]}": [member] for member in members}
 
 
 def row_of(
-    name: str, members: Iterable[Member], metric: str, *, reading: str = "chosen",
+    name: str,
+    members: Iterable[Member],
+    metric: str,
+    *,
+    reading: str = "chosen",
     setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
     value: Callable[[Member], float | None] | None = None,
-) -> Row:  # fmt: skip
+) -> Row:
     """The values of some runs as a row: a metric, or any other value of a run; runs without one are left out."""
     runs = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
     of = value or (lambda member: member.value(metric, reading))
@@ -111,9 +123,12 @@ def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
         if len(alike) == 1:
             continue
         relevant, settings = _relevant(alike), [_settings(member) for member in alike]
-        shared = set.intersection(*map(set, settings))              # a field may be younger than a run
-        apart |= {key: None for key in settings[0] if key in shared - free and relevant(key)
-                  and len({repr(one[key]) for one in settings}) > 1}  # fmt: skip
+        shared = set.intersection(*map(set, settings))  # a field may be younger than a run
+        apart |= {
+            key: None
+            for key in settings[0]
+            if key in shared - free and relevant(key) and len({repr(one[key]) for one in settings}) > 1
+        }
     return list(apart)
 
 
@@ -131,9 +146,12 @@ def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:
 
 
 def joined_row(
-    name: str, members: Sequence[Member], metric: str, gathered: Gathered,
+    name: str,
+    members: Sequence[Member],
+    metric: str,
+    gathered: Gathered,
     setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
-) -> Row:  # fmt: skip
+) -> Row:
     """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row, as far as it is
     stored. Which folds were joined is a part of the setting: more of them make a longer vector."""
     values = {}
@@ -153,8 +171,11 @@ def with_all_folds(members: Iterable[Member]) -> list[list[Member]]:
         place = (member.head["data_hash"], *member.labels.values())
         folds.setdefault(place, set()).add(member.fold)
         groups.setdefault((*place, member.seed), []).append(member)
-    return [sorted(group, key=lambda member: str(member.fold)) for (*place, _), group in groups.items()
-            if len(group) > 1 and {member.fold for member in group} == folds[tuple(place)]]  # fmt: skip
+    return [
+        sorted(group, key=lambda member: str(member.fold))
+        for (*place, _), group in groups.items()
+        if len(group) > 1 and {member.fold for member in group} == folds[tuple(place)]
+    ]
 
 
 def _spread(methods: list[Method]) -> list[Method]:
@@ -164,7 +185,7 @@ def _spread(methods: list[Method]) -> list[Method]:
         if method.trained or not method.row.members:
             continue
         fitted = any(is_fitted(str(member.settings["model.head"])) for member in method.members)
-        sources: dict[Key, Key] = {}                                # where it takes part -> which run it is
+        sources: dict[Key, Key] = {}  # where it takes part -> which run it is
         for key in method.row.members:
             fits = [place for place in places if _fits(key.place, place, fitted)]
             sources |= {Key(key.seed, place): key for place in fits or ([] if fitted else places)}

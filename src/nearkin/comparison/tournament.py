@@ -15,11 +15,11 @@ class Standing:
     """Methods by the sum of their ranks, on the seeds, settings and folds that all of them have. An experiment is a
     setting (a network and size) with its mean over seeds; where there is one setting only, each seed is one."""
 
-    methods: list[str]                          # best first
+    methods: list[str]  # best first
     experiments: list[str]
-    result: Tournament                          # columns as `methods`
-    test: RankTest | None                       # None with fewer than three seeds or methods: the table describes
-    over: str                                   # settings or seeds
+    result: Tournament  # columns as `methods`
+    test: RankTest | None  # None with fewer than three seeds or methods: the table describes
+    over: str  # settings or seeds
     seeds: int
     notes: list[str]
 
@@ -40,7 +40,7 @@ def standing(comparison: Comparison) -> Standing:
     shared = common(rows)
     if isinstance(shared, Nothing):
         raise NearkinError(f"the {len(rows)} methods have no experiment in common: {shared.reason}; nothing to rank")
-    values = _by_setting(rows, shared)                                                                     # (k, S, N)
+    values = _by_setting(rows, shared)  # (k, S, N)
     settings = [" ".join(setting) for setting in shared.settings]
     over = "settings" if len(settings) > 1 else "seeds"
     experiments = settings if over == "settings" else [f"seed {seed}" for seed in shared.seeds]
@@ -56,11 +56,20 @@ def standing(comparison: Comparison) -> Standing:
 
 def _by_setting(rows: list[Row], shared: Common) -> np.ndarray:
     """Values by method, seed and setting, folds averaged.                                                  (k, S, N)"""
-    return np.array([
-        [[averaged({place: row.members[Key(seed, place)] for place in shared.places if place.setting == setting})
-          for setting in shared.settings] for seed in shared.seeds]
-        for row in rows
-    ])  # fmt: skip
+    return np.array(
+        [
+            [
+                [
+                    averaged(
+                        {place: row.members[Key(seed, place)] for place in shared.places if place.setting == setting}
+                    )
+                    for setting in shared.settings
+                ]
+                for seed in shared.seeds
+            ]
+            for row in rows
+        ]
+    )
 
 
 def _left_out(comparison: Comparison, shared: Common) -> list[str]:
@@ -78,10 +87,15 @@ def tables_of(standing: Standing) -> tuple[list[str], list[list[str]]]:
         return f"{value:g}"
 
     rows = [
-        [name, rank(r.total[i]), f"{r.average[i]:.2f}", "–" if np.isnan(r.std[i]) else f"{r.std[i]:.2f}",
-         *(rank(row[i]) for row in r.ranks)]
+        [
+            name,
+            rank(r.total[i]),
+            f"{r.average[i]:.2f}",
+            "–" if np.isnan(r.std[i]) else f"{r.std[i]:.2f}",
+            *(rank(row[i]) for row in r.ranks),
+        ]
         for i, name in enumerate(standing.methods)
-    ]  # fmt: skip
+    ]
     return header, rows
 
 

@@ -32,7 +32,7 @@ def first_family(comparison: Comparison) -> Family:
 
 def all_pairs(comparison: Comparison) -> Family:
     """Every two trained rows, corrected over all of them: one may pick any of them to talk about."""
-    if "all pairs" not in comparison.judged:                        # ranks, tables and files all ask for them
+    if "all pairs" not in comparison.judged:  # ranks, tables and files all ask for them
         pairs = _judged(comparison, list(itertools.combinations(comparison.trained, 2)))
         comparison.judged["all pairs"] = Family(pairs, "all pairs of trained rows")
     return comparison.judged["all pairs"]
@@ -107,7 +107,7 @@ def verdict_words(pair: Pair, metric: str) -> str:
     small = "" if pair.within is None else points(metric, pair.within)
     if pair.outcome is Outcome.DISTINGUISHABLE:
         less = f", by less than {small}" if pair.is_small else ""
-        if pair.winner is None:                                     # neither end is the good one
+        if pair.winner is None:  # neither end is the good one
             name = pair.first.name if d.mean > 0 else pair.second.name
             return f"distinguishable: {name} is higher by {points(metric, abs(d.mean))}{less}"
         return f"distinguishable: {pair.winner.name} is ahead by {points(metric, abs(d.mean))}{less}"

@@ -27,13 +27,19 @@ from pydantic.fields import FieldInfo
 from nearkin.registry import hyperparameters
 
 SAME = object()
-Rule = Callable[[Any], Any]         # of a `Reading`: a resolved spec, and what is known of its data
+Rule = Callable[[Any], Any]  # of a `Reading`: a resolved spec, and what is known of its data
 
 
 def born(
-    value: Any, *, now: Any = SAME, about: str = "", source: str = "", read: Rule | None = None,
-    null: Rule | None = None, **bounds: Any,
-) -> Any:  # fmt: skip
+    value: Any,
+    *,
+    now: Any = SAME,
+    about: str = "",
+    source: str = "",
+    read: Rule | None = None,
+    null: Rule | None = None,
+    **bounds: Any,
+) -> Any:
     """A field whose default is `value`, and ever was; or `now`, since it changed.
 
     Parameters:

@@ -11,7 +11,7 @@ GIB = 2**30
 def at_least(bound: float, **values: float) -> None:
     """Refuse a value below the bound: `at_least(0, margin=margin)`."""
     for name, value in values.items():
-        if not value >= bound:                                      # NaN fails too
+        if not value >= bound:  # NaN fails too
             raise NearkinError(f"{name}={value}: must be at least {bound}")
 
 
@@ -71,7 +71,7 @@ def available_memory() -> int | None:
         group = Path("/sys/fs/cgroup")
         used = int((group / "memory.current").read_text()) - _field(group / "memory.stat", "inactive_file")
         found.append(int((group / "memory.max").read_text()) - used)
-    except (OSError, ValueError):                                   # not Linux; no limit ("max")
+    except (OSError, ValueError):  # not Linux; no limit ("max")
         pass
     return min(found, default=None)
 

@@ -31,17 +31,28 @@ from nearkin.config.spec import ALIASES, RunSpec
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
-CLASSES: dict[str, Registry] = {                # kind of a class -> all classes of that kind
-    **REGISTRIES, "backbone": registry.BACKBONES, "head": registry.HEADS, "metric": registry.METRICS,
+CLASSES: dict[str, Registry] = {  # kind of a class -> all classes of that kind
+    **REGISTRIES,
+    "backbone": registry.BACKBONES,
+    "head": registry.HEADS,
+    "metric": registry.METRICS,
     "analysis": registry.ANALYSES,
-}  # fmt: skip
-LISTED = {                                      # kind of a class -> what `nearkin list` calls all of them
-    "data": "datasets", "protocol": "protocols", "sampler": "samplers", "loss": "losses", "miner": "miners",
-    "regulariser": "regularisers", "method": "methods", "backbone": "backbones", "head": "heads", "metric": "metrics",
+}
+LISTED = {  # kind of a class -> what `nearkin list` calls all of them
+    "data": "datasets",
+    "protocol": "protocols",
+    "sampler": "samplers",
+    "loss": "losses",
+    "miner": "miners",
+    "regulariser": "regularisers",
+    "method": "methods",
+    "backbone": "backbones",
+    "head": "heads",
+    "metric": "metrics",
     "analysis": "analyses",
-}  # fmt: skip
-NAMES_OF = {"model.backbone": "backbone", "model.head": "head", "train.select": "metric"}   # setting -> kind of a class
-ALLOWED = {                                     # where the type says too little
+}
+NAMES_OF = {"model.backbone": "backbone", "model.head": "head", "train.select": "metric"}  # setting -> kind of a class
+ALLOWED = {  # where the type says too little
     "data.crop_scale": "two numbers as in 0.16-1 or [0.16, 1], above 0 and at most 1; or null",
     "data.crop_ratio": "two numbers as in 0.75-1.33 or [0.75, 1.33], above 0; or null",
     "model.backbone": "{choices}, timm/NAME, or an import path",
@@ -61,18 +72,18 @@ GROUP = re.compile(r"train\.groups\.\w+\.(\w+)")
 class Entry:
     """What is known about one setting, hyper-parameter, part, group of settings or class."""
 
-    key: str                                    # as a spec has it; of a class its name
-    kind: str                                   # setting, hyper-parameter, part, group; of a class loss, miner, ...
-    about: str                                  # what it means
+    key: str  # as a spec has it; of a class its name
+    kind: str  # setting, hyper-parameter, part, group; of a class loss, miner, ...
+    about: str  # what it means
     default: Any = None
-    filled: str = ""                            # what an open default becomes, in words
-    source: str = ""                            # where the default, or a class, comes from
-    allowed: str = ""                           # type and bounds, in words
-    choices: tuple[str, ...] = ()               # of a backbone: its stages, the choices of model.cut
-    aliases: tuple[str, ...] = ()               # shorter words for the key
-    of: str = ""                                # the class that a hyper-parameter belongs to
-    doc: str = ""                               # of a class: its docstring, as help() shows it
-    settings: tuple["Entry", ...] = ()          # of a group, a part or a class: what can be set
+    filled: str = ""  # what an open default becomes, in words
+    source: str = ""  # where the default, or a class, comes from
+    allowed: str = ""  # type and bounds, in words
+    choices: tuple[str, ...] = ()  # of a backbone: its stages, the choices of model.cut
+    aliases: tuple[str, ...] = ()  # shorter words for the key
+    of: str = ""  # the class that a hyper-parameter belongs to
+    doc: str = ""  # of a class: its docstring, as help() shows it
+    settings: tuple["Entry", ...] = ()  # of a group, a part or a class: what can be set
 
     @property
     def shown(self) -> str:
@@ -159,7 +170,7 @@ def settings() -> dict[str, Entry]:
 def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
     for name, field in tree.model_fields.items():
         yield f"{prefix}{name}", field
-        if (inner := tree_in(field.annotation)) is not None:        # train.groups
+        if (inner := tree_in(field.annotation)) is not None:  # train.groups
             yield from _fields(inner, f"{prefix}{name}.NAME.")
 
 
@@ -170,23 +181,34 @@ def setting(key: str, field: FieldInfo) -> Entry:
         known = tuple(CLASSES[NAMES_OF[key]].names())
     allowed = ALLOWED.get(key, allowed).format(choices=", ".join(known))
     return Entry(
-        key, "setting", field.description or "", plain(field.get_default(call_default_factory=False)),
-        filled=_told(field, "filled"), source=_told(field, "source"), allowed=allowed, choices=known,
+        key,
+        "setting",
+        field.description or "",
+        plain(field.get_default(call_default_factory=False)),
+        filled=_told(field, "filled"),
+        source=_told(field, "source"),
+        allowed=allowed,
+        choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == key),
-    )  # fmt: skip
+    )
 
 
 def _name(part: str, field: FieldInfo) -> Entry:
     """The entry of the name of a part: loss.name."""
-    own = tree_in(field.annotation).model_fields["name"]            # type: ignore[union-attr]
-    optional = not field.is_required() and field.default_factory is None        # miner, method, ...: none by default
+    own = tree_in(field.annotation).model_fields["name"]  # type: ignore[union-attr]
+    optional = not field.is_required() and field.default_factory is None  # miner, method, ...: none by default
     known = tuple(REGISTRIES[part].names())
     return Entry(
-        f"{part}.name", "setting", field.description or own.description or "", None if optional else own.default,
-        filled=_told(field, "filled") or ("none" if optional else ""), source=_told(field, "source"),
-        allowed=f"{', '.join(known)}, or an import path", choices=known,
+        f"{part}.name",
+        "setting",
+        field.description or own.description or "",
+        None if optional else own.default,
+        filled=_told(field, "filled") or ("none" if optional else ""),
+        source=_told(field, "source"),
+        allowed=f"{', '.join(known)}, or an import path",
+        choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == f"{part}.name"),
-    )  # fmt: skip
+    )
 
 
 def group(name: str) -> Entry:
@@ -197,8 +219,18 @@ def group(name: str) -> Entry:
     if tree is None or not issubclass(tree, Part):
         return Entry(name, "group", field.description or "", settings=own)
     first = own[0]
-    return Entry(name, "part", first.about, first.default, filled=first.filled, source=first.source,
-                 allowed=first.allowed, choices=first.choices, aliases=first.aliases, settings=own[1:])  # fmt: skip
+    return Entry(
+        name,
+        "part",
+        first.about,
+        first.default,
+        filled=first.filled,
+        source=first.source,
+        allowed=first.allowed,
+        choices=first.choices,
+        aliases=first.aliases,
+        settings=own[1:],
+    )
 
 
 def classes(kind: str) -> list[Entry]:
@@ -213,12 +245,22 @@ def of_class(kind: str, name: str) -> Entry:
     source, lines = source_of(doc), parameter_lines(doc)
     own = []
     for key, parameter in hyperparameters(cls).items() if kind in PARTS else ():
-        if kind == "data" and f"data.{key}" in _data_fields():      # a size of one's own: the setting rules
+        if kind == "data" and f"data.{key}" in _data_fields():  # a size of one's own: the setting rules
             continue
         allowed, known = _allowed(parameter.annotation, "", null=parameter.default is None)
         default = None if parameter.default is parameter.empty else plain(parameter.default)
-        own.append(Entry(f"{kind}.{key}", "hyper-parameter", lines.get(key, ""), default, source=source,
-                         allowed=allowed, choices=known, of=name))  # fmt: skip
+        own.append(
+            Entry(
+                f"{kind}.{key}",
+                "hyper-parameter",
+                lines.get(key, ""),
+                default,
+                source=source,
+                allowed=allowed,
+                choices=known,
+                of=name,
+            )
+        )
     summary = " ".join(doc.split("\n\n")[0].split())
     stages = tuple(getattr(cls, "stages", ())) if kind == "backbone" else ()
     return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(own))
@@ -275,8 +317,12 @@ def _leaf(entry: Entry) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     """'at least 0 and below 1'."""
-    found = [f"{word} {shown(value)}" for bound in field.metadata for name, word in BOUNDS.items()
-             if (value := getattr(bound, name, None)) is not None]  # fmt: skip
+    found = [
+        f"{word} {shown(value)}"
+        for bound in field.metadata
+        for name, word in BOUNDS.items()
+        if (value := getattr(bound, name, None)) is not None
+    ]
     return " and ".join(found)
 
 

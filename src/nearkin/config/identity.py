@@ -15,7 +15,7 @@ from nearkin.consent import is_path
 from nearkin.registry import hyperparameters
 from nearkin.storage import fingerprint
 
-ALIKE = {"data.cache": ("auto", "decoded", "none")}     # values that give the same result: each counts as the first
+ALIKE = {"data.cache": ("auto", "decoded", "none")}  # values that give the same result: each counts as the first
 
 
 def changes(words: Mapping[str, Any], model: type, parts: Mapping[str, Any], unhashed: set[str]) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def changes(words: Mapping[str, Any], model: type, parts: Mapping[str, Any], unh
     """
     known = births(model)
     for part, cls in parts.items():
-        for key, value in births_of(cls).items():               # glyphs has a size of its own
+        for key, value in births_of(cls).items():  # glyphs has a size of its own
             known[f"{part}.{key}"] = value, known.get(f"{part}.{key}", (None, False))[1]
     found = {}
     for key, value in words.items():
@@ -94,7 +94,7 @@ def modules_of(part: Any) -> dict[str, str]:
 
 def outside_of(part: Any) -> list[Any]:
     """Of a class and its base classes, or of a function, those that come from outside nearkin."""
-    part = getattr(part, "func", part)                              # a partial
+    part = getattr(part, "func", part)  # a partial
     family = inspect.getmro(part) if inspect.isclass(part) else (part,)
     return [each for each in family if getattr(each, "__module__", "builtins").partition(".")[0] not in INSIDE]
 

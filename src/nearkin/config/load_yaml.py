@@ -11,15 +11,15 @@ import yaml
 from nearkin.errors import NearkinError
 
 SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast, where libyaml is
-PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")}   # none can be changed
-LARGEST = 2**20                     # characters
-DEEPEST = 50                        # levels; a spec has 4
-MOST = 100_000                      # values, counted as often as aliases repeat them
-SHORT = 40                          # characters of a word that is likely to come again
-HARMLESS = 200                      # levels that a text may have at most, so that it need not be looked through
+PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")}  # none can be changed
+LARGEST = 2**20  # characters
+DEEPEST = 50  # levels; a spec has 4
+MOST = 100_000  # values, counted as often as aliases repeat them
+SHORT = 40  # characters of a word that is likely to come again
+HARMLESS = 200  # levels that a text may have at most, so that it need not be looked through
 
-_tags: dict[tuple[str, Any], str] = {}                      # what a word is: a text, a number, ...
-_values: dict[tuple[str, str], Any] = {}                    # tag and word -> its value
+_tags: dict[tuple[str, Any], str] = {}  # what a word is: a text, a number, ...
+_values: dict[tuple[str, str], Any] = {}  # tag and word -> its value
 
 
 class Loader(SAFE):
@@ -61,7 +61,7 @@ def load_yaml(text: str) -> Any:
         return yaml.load(text, Loader=Loader)
     except NearkinError:
         raise
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:    # ValueError: a 13th month
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # ValueError: a 13th month
         raise NearkinError(f"it is not YAML: {' '.join(str(error).split())}") from error
 
 
@@ -73,8 +73,8 @@ def _most_levels(text: str) -> int:
 
 def _check(text: str) -> None:
     """Refuse deep nesting, and aliases that stand for too much."""
-    anchors: dict[str, int] = {}                                    # anchor -> how many values it stands for
-    open_nodes: list[tuple[str | None, int]] = [(None, 0)]          # anchor and values so far, from the outside in
+    anchors: dict[str, int] = {}  # anchor -> how many values it stands for
+    open_nodes: list[tuple[str | None, int]] = [(None, 0)]  # anchor and values so far, from the outside in
     for event in yaml.parse(text, Loader=SAFE):
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             open_nodes.append((event.anchor, 1))

@@ -1,18 +1,11 @@
 """docs/settings.md: every setting and every part, as one page.
 
-    python -m nearkin.config.page > docs/settings.md        (make settings)
+python -m nearkin.config.page > docs/settings.md        (make settings)
 """
 
 import sys
 
-from nearkin.config.explain import (
-    CLASSES,
-    Entry,
-    classes,
-    group,
-    settings,
-    shown,
-)
+from nearkin.config.explain import CLASSES, Entry, classes, group, settings, shown
 from nearkin.config.parts import PARTS
 from nearkin.config.search import SEARCHED, declared
 from nearkin.config.spec import ALIASES, UNHASHED, RunSpec
@@ -76,14 +69,19 @@ What tuning may try of each loss, miner, regulariser and method, unless a file g
 around the defaults that nobody has published. A key that is read in one form of its class only is searched in that
 form only."""
 TITLES = {
-    "data": "Data sets", "protocol": "Protocols", "sampler": "Samplers", "loss": "Losses", "miner": "Miners",
-    "regulariser": "Regularisers", "method": "Methods",
-}  # fmt: skip
+    "data": "Data sets",
+    "protocol": "Protocols",
+    "sampler": "Samplers",
+    "loss": "Losses",
+    "miner": "Miners",
+    "regulariser": "Regularisers",
+    "method": "Methods",
+}
 
 
 def markdown() -> str:
     """docs/settings.md."""
-    alone = ("recipe", "purpose")                                    # single settings, not groups of them
+    alone = ("recipe", "purpose")  # single settings, not groups of them
     groups = [group(name) for name in RunSpec.model_fields if name not in alone]
     opening = OPENING.replace("UNHASHED", ", ".join(_code(key) for key in sorted(UNHASHED)))
     pages = [opening, _heading("Parts", "Each is a class, chosen by its name; its own settings are further below.")]
@@ -164,4 +162,4 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(markdown().encode())                    # UTF-8, whatever the terminal is set to
+    sys.stdout.buffer.write(markdown().encode())  # UTF-8, whatever the terminal is set to

@@ -7,13 +7,24 @@ from typing import Any
 from nearkin.config.load_yaml import LARGEST, load_yaml
 from nearkin.errors import NearkinError
 
-PLAIN = (str, int, float, type(None))       # most values; it is seen faster than that a value is no Mapping
+PLAIN = (str, int, float, type(None))  # most values; it is seen faster than that a value is no Mapping
 ALIASES = {
-    "dataset": "data.name", "root": "data.root", "protocol": "protocol.name", "sampler": "sampler.name",
-    "backbone": "model.backbone", "weights": "model.weights", "dim": "model.dim", "cut": "model.cut",
-    "loss": "loss.name", "miner": "miner.name", "regulariser": "regulariser.name", "method": "method.name",
-    "epochs": "train.epochs", "lr": "train.lr", "seed": "train.seed",
-}  # fmt: skip
+    "dataset": "data.name",
+    "root": "data.root",
+    "protocol": "protocol.name",
+    "sampler": "sampler.name",
+    "backbone": "model.backbone",
+    "weights": "model.weights",
+    "dim": "model.dim",
+    "cut": "model.cut",
+    "loss": "loss.name",
+    "miner": "miner.name",
+    "regulariser": "regulariser.name",
+    "method": "method.name",
+    "epochs": "train.epochs",
+    "lr": "train.lr",
+    "seed": "train.seed",
+}
 
 
 def parse_words(words: list[str]) -> dict[str, Any]:
@@ -76,7 +87,7 @@ def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Nested mappings or words as dotted keys, aliases in full: `loss` is `loss.name`. A setting that is given two
     values, under two names, is refused."""
     words: dict[str, Any] = {}
-    written: dict[str, str] = {}                                    # full key -> as it was written
+    written: dict[str, str] = {}  # full key -> as it was written
     for key, value in tree.items():
         for word, own in flatten({key: value}).items():
             full = ALIASES.get(word, word)

@@ -26,10 +26,14 @@ from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
 REGISTRIES = {
-    "data": registries.DATASETS, "protocol": registries.PROTOCOLS, "sampler": registries.SAMPLERS,
-    "loss": registries.LOSSES, "miner": registries.MINERS, "regulariser": registries.REGULARISERS,
+    "data": registries.DATASETS,
+    "protocol": registries.PROTOCOLS,
+    "sampler": registries.SAMPLERS,
+    "loss": registries.LOSSES,
+    "miner": registries.MINERS,
+    "regulariser": registries.REGULARISERS,
     "method": registries.METHODS,
-}  # fmt: skip
+}
 PARTS = tuple(REGISTRIES)
 ARBITRARY = ConfigDict(arbitrary_types_allowed=True)
 
@@ -182,7 +186,6 @@ class DataSpec(Part):
         "covers the images that are left instead.",
     )
 
-
     @field_validator("crop_scale", "crop_ratio", mode="before")
     @classmethod
     def _pair(cls, value: Any, info: ValidationInfo) -> Any:
@@ -270,7 +273,7 @@ def check_foreign(registry: Registry, path: str, settings: Mapping[str, Any]) ->
         try:
             annotation = inspect.signature(cls, eval_str=True).parameters[key].annotation
             adapter = TypeAdapter(Any if annotation is inspect.Parameter.empty else annotation, config=ARBITRARY)
-        except (NameError, PydanticUserError, TypeError):           # an annotation that is for its author's tools alone
+        except (NameError, PydanticUserError, TypeError):  # an annotation that is for its author's tools alone
             continue
         try:
             adapter.validate_python(value)

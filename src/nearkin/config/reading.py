@@ -76,7 +76,7 @@ class Reading:
 def settled(reading: Reading) -> Any:
     """The same spec with settings at their defaults that nothing reads, and null for values that null stands for. Open
     settings that nothing reads are open again."""
-    while (plain := _plain(reading.spec, reading)) != reading.spec:     # one that goes may be the last reader of others
+    while (plain := _plain(reading.spec, reading)) != reading.spec:  # one that goes may be the last reader of others
         reading = replace(reading, spec=plain)
     return plain
 
@@ -89,7 +89,7 @@ def _plain(tree: Tree, reading: Reading) -> Tree:
             new[name] = field.get_default(call_default_factory=True)
         elif isinstance(value, BaseModel):
             new[name] = _plain(value, reading)
-        elif isinstance(value, Mapping):                            # train.groups
+        elif isinstance(value, Mapping):  # train.groups
             groups = {key: _plain(own, replace(reading, group=key)) for key, own in value.items()}
             new[name] = {key: own for key, own in groups.items() if own != type(own)()}
         elif value is not None and (null := told_of(field, "null")) is not None and value == null(reading):

@@ -23,22 +23,23 @@ from nearkin.errors import NearkinError, choices
 class Rule(NamedTuple):
     """What is used, in which case, and where that is written."""
 
-    case: dict[str, Any]        # key -> value or list of values; empty: always
+    case: dict[str, Any]  # key -> value or list of values; empty: always
     use: dict[str, Any]
     source: str
 
     def fits(self, words: Mapping[str, Any]) -> bool:
         """Is this the case?"""
-        return all(words.get(key) in (wanted if isinstance(wanted, list) else [wanted])
-                   for key, wanted in self.case.items())  # fmt: skip
+        return all(
+            words.get(key) in (wanted if isinstance(wanted, list) else [wanted]) for key, wanted in self.case.items()
+        )
 
 
 class Recipe(NamedTuple):
     """The settings of a publication: `Recipe.named("roth2020")`."""
 
     name: str
-    paper: str                  # what was published, and which documents the settings are from
-    differs: list[str]          # what no setting can express, one sentence each
+    paper: str  # what was published, and which documents the settings are from
+    differs: list[str]  # what no setting can express, one sentence each
     rules: list[Rule]
 
     @classmethod
@@ -64,9 +65,10 @@ class Recipe(NamedTuple):
                 _lay(found, rule.use, {})
         other = {part for part in PARTS if (name := f"{part}.name") in found and found[name] != words.get(name)}
         return {
-            key: (value, words.get(key)) for key, value in found.items()
+            key: (value, words.get(key))
+            for key, value in found.items()
             if words.get(key) != value and (key.partition(".")[0] not in other or key.endswith(".name"))
-        }  # fmt: skip
+        }
 
 
 def _lay(found: dict[str, Any], use: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

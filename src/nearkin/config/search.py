@@ -1,7 +1,7 @@
 """What tuning may try of a run: the search spaces that its parts declare, or that somebody gives in a file.
 
-    search_space(spec)                                      key -> space, as loss, miner, ... declare them
-    given_spaces(spec, {"loss.alpha": {"low": 2, ...}})     all that a file gives
+search_space(spec)                                      key -> space, as loss, miner, ... declare them
+given_spaces(spec, {"loss.alpha": {"low": 2, ...}})     all that a file gives
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from nearkin.errors import NearkinError
 from nearkin.registry import hyperparameters
 from nearkin.spaces import Space, parse_space
 
-SEARCHED = ("loss", "miner", "regulariser", "method")               # parts that declare spaces
+SEARCHED = ("loss", "miner", "regulariser", "method")  # parts that declare spaces
 
 
 def search_space(spec: RunSpec) -> dict[str, Space]:
@@ -37,7 +37,7 @@ def search_space(spec: RunSpec) -> dict[str, Space]:
 def declared(cls: Any) -> dict[str, Space]:
     """The spaces that a class declares as `search`: hyper-parameter, or dotted key of the spec -> space."""
     search = getattr(cls, "search", {})
-    if not isinstance(search, Mapping):                             # of a class of another library: something else
+    if not isinstance(search, Mapping):  # of a class of another library: something else
         return {}
     for key, space in search.items():
         if not isinstance(space, Space):
@@ -62,7 +62,7 @@ def takes_whole(spec: RunSpec, key: str) -> bool:
     model: Any = RunSpec
     for name in key.split("."):
         field = getattr(model, "model_fields", {}).get(name)
-        if field is None:                                           # below train.groups nothing is whole
+        if field is None:  # below train.groups nothing is whole
             return False
         model = tree_in(field.annotation) or field.annotation
     return _whole(model)

@@ -127,7 +127,7 @@ class ModelSpec(Frozen):
     @model_validator(mode="after")
     def _known(self, info: ValidationInfo) -> "ModelSpec":
         for registry, name in ((BACKBONES, self.backbone), (HEADS, self.head)):
-            if name is not None and not (is_path(name) and is_stored(info)):    # imported when it is built
+            if name is not None and not (is_path(name) and is_stored(info)):  # imported when it is built
                 registry[name]
         return self
 
@@ -378,7 +378,7 @@ class TrainSpec(Frozen):
     @classmethod
     def _is_a_precision(cls, amp: Any) -> Any:
         one_of("bf16", "fp16", "true", "false", **{"train.amp": str(amp).lower()})
-        stored = {"bf16": True, "true": True, "false": False}       # as it was before there was fp16
+        stored = {"bf16": True, "true": True, "false": False}  # as it was before there was fp16
         return stored.get(str(amp).lower(), "fp16")
 
     @model_validator(mode="after")

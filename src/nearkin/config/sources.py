@@ -27,7 +27,7 @@ def text_of(part: Any) -> str:
         return file.read_text(errors="replace")
     try:
         return inspect.getsource(part)
-    except (OSError, TypeError):                                    # notebooks: the class has no file, its methods do
+    except (OSError, TypeError):  # notebooks: the class has no file, its methods do
         return "\n".join(_function(f) for _, f in sorted(vars(part).items()) if isinstance(f, FunctionType))
 
 
@@ -105,7 +105,7 @@ def _imports(file: Path, package: str, size: int, time: int) -> tuple[str, ...]:
             above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= dict.fromkeys(_with_parents(base))
-            found |= dict.fromkeys(f"{base}.{alias.name}" for alias in node.names)     # a module, or a name in one
+            found |= dict.fromkeys(f"{base}.{alias.name}" for alias in node.names)  # a module, or a name in one
     return tuple(name for name in found if name.partition(".")[0] not in INSIDE)
 
 
@@ -120,7 +120,7 @@ def file_of(module: str) -> Path | None:
         place = getattr(sys.modules[module], "__file__", None)
         return Path(place) if place and Path(place).is_file() else None
     parent, _, leaf = module.rpartition(".")
-    if parent:                                                      # find_spec would import the parent
+    if parent:  # find_spec would import the parent
         package = file_of(parent)
         folder = package.parent if package is not None and package.name == "__init__.py" else None
         places = [] if folder is None else [folder / f"{leaf}.py", folder / leaf / "__init__.py"]

@@ -31,14 +31,14 @@ from nearkin.config.parts import (
     RegulariserSpec,
     SamplerSpec,
     sentence,
-)  # fmt: skip
+)
 from nearkin.config.reading import Reading, unread
 from nearkin.config.recipes import Recipe
 from nearkin.config.settings import Frozen, GroupSpec, MemorySpec, ModelSpec, TrainSpec
 from nearkin.consent import consent, import_paths, is_path, note_stored
 from nearkin.errors import NearkinError, choices
 
-NAMED = ("data", "protocol", "loss")     # parts that have a name even where nobody gives one
+NAMED = ("data", "protocol", "loss")  # parts that have a name even where nobody gives one
 # where it runs and what is kept, not what is run; what is excluded counts by its effect, the data hash
 UNHASHED = {"recipe", "protocol.path", "data.root", "data.exclude", "train.device", "train.loaders", "train.curve"}
 
@@ -125,9 +125,12 @@ class RunSpec(Frozen):
 
     def unread(self) -> set[str]:
         """The keys of settings that nothing reads, as far as the spec alone tells."""
-        idle = unread(Reading(self))                                # parts, settings, and train.groups
-        return {key for key in flatten(self.whole())
-                if key in idle or key.partition(".")[0] in idle or ".".join(key.split(".")[:2]) in idle}  # fmt: skip
+        idle = unread(Reading(self))  # parts, settings, and train.groups
+        return {
+            key
+            for key in flatten(self.whole())
+            if key in idle or key.partition(".")[0] in idle or ".".join(key.split(".")[:2]) in idle
+        }
 
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults that the fields were born with, as dotted words; not what nothing reads."""
@@ -155,7 +158,7 @@ class RunSpec(Frozen):
             changes = self.changes()
             meaning |= {f"{p} package": s for p, c in parts.items() if (s := identity.package_of(c)) is not None}
         if self.model.weights is not None and (content := identity.content_of(self.model.weights)) is not None:
-            changes["model.weights"] = content                      # what the file holds, not its name
+            changes["model.weights"] = content  # what the file holds, not its name
         content = json.dumps([changes, meaning, data_hash, split_hash], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
@@ -203,7 +206,7 @@ def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) ->
         if source is None:
             continue
         new = canonical(source.tree() if isinstance(source, RunSpec) else source)
-        if not isinstance(source, RunSpec):                         # a spec holds what its recipe says already
+        if not isinstance(source, RunSpec):  # a spec holds what its recipe says already
             recipe = new.get("recipe", recipe)
         for key in _replaced(words, new):
             del words[key]
@@ -241,7 +244,7 @@ def stored_spec(tree: Mapping[str, Any], *, trust: bool = False) -> RunSpec:
     note = consent if trust else note_stored
     note(import_paths(tree))
     spec = _made({key: value for key, value in tree.items() if key != "recipe"}, stored=True)
-    note(import_paths(spec.whole()))                                # bytes have become text
+    note(import_paths(spec.whole()))  # bytes have become text
     return spec.model_copy(update={"recipe": tree.get("recipe")})
 
 
@@ -256,7 +259,7 @@ def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             gone += [key for key in words if key.startswith(f"{part}.") and key not in kept]
     backbone = new.get("model.backbone")
     if backbone is not None and words.get("model.backbone", backbone) != backbone:
-        gone += [key for key in ("model.weights", "model.cut") if key in words]     # the other network's
+        gone += [key for key in ("model.weights", "model.cut") if key in words]  # the other network's
     return gone
 
 

@@ -1,10 +1,10 @@
 """Data: from files, or glyphs drawn here, to batches of uint8 pixels.
 
-    table = load_table("cub", "CUB_200_2011")       # Table: paths, labels, classes, official split
-    report = verify(table, CUB.official)            # Report: are all images there and readable?
-    images = open_images(table, resize=256)         # Images: every image decoded and resized once, in the cache
-    source = PixelSource(images, size=224, crop=224, augment=table.augment)
-    batch = source.train(indices, generator)        # (B, 3, 224, 224) uint8
+table = load_table("cub", "CUB_200_2011")       # Table: paths, labels, classes, official split
+report = verify(table, CUB.official)            # Report: are all images there and readable?
+images = open_images(table, resize=256)         # Images: every image decoded and resized once, in the cache
+source = PixelSource(images, size=224, crop=224, augment=table.augment)
+batch = source.train(indices, generator)        # (B, 3, 224, 224) uint8
 """
 
 from nearkin.data.build import load_table

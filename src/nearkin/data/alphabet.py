@@ -23,10 +23,10 @@ from PIL import Image, ImageDraw, ImageFont
 class Face(NamedTuple):
     """One font file that matplotlib brings along, and what it looks like."""
 
-    file: str       # its name without .ttf
+    file: str  # its name without .ttf
     family: str
-    weight: str     # regular or bold
-    slant: str      # upright or slanted
+    weight: str  # regular or bold
+    slant: str  # upright or slanted
 
 
 FACES = (
@@ -108,7 +108,7 @@ def twin_cosine(characters: str | list[str]) -> np.ndarray:
     """(C, C): the cosine between the images of each two of C characters, the largest over `TWIN_FACES`."""
     largest = np.full((len(characters), len(characters)), -1.0)
     for face in TWIN_FACES:
-        x = np.stack([np.asarray(ink(c, face, 46, 64), np.float64).ravel() for c in characters])    # (C, 64²)
+        x = np.stack([np.asarray(ink(c, face, 46, 64), np.float64).ravel() for c in characters])  # (C, 64²)
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         largest = np.maximum(largest, x @ x.T)
-    return largest                                                                                  # (C, C)
+    return largest  # (C, C)

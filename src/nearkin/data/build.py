@@ -35,5 +35,6 @@ def is_data_set(part: Any) -> bool:
     return handed[:1] == ["root"] and list(inspect.signature(load).parameters) == ["self"]
 
 
-DATASETS.takes(words="a class with __init__(self, root, *, ...) and load(self), as in docs/extending.md",
-               form=is_data_set)  # fmt: skip
+DATASETS.takes(
+    words="a class with __init__(self, root, *, ...) and load(self), as in docs/extending.md", form=is_data_set
+)

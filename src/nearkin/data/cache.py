@@ -32,9 +32,9 @@ from nearkin.errors import NearkinError, choices
 from nearkin.progress import note
 from nearkin.storage import UNREADABLE, arrays_of, locked
 
-FORMAT = 2                      # raise it when the same image begins to give other pixels; 2: numbers of 32 bits
-QUALITY, SUBSAMPLING = 90, "420"                            # of packed JPEGs
-SMALL = 1 << 26                 # bytes of a file that is verified when it is opened; larger ones image by image
+FORMAT = 2  # raise it when the same image begins to give other pixels; 2: numbers of 32 bits
+QUALITY, SUBSAMPLING = 90, "420"  # of packed JPEGs
+SMALL = 1 << 26  # bytes of a file that is verified when it is opened; larger ones image by image
 OnError = Literal["raise", "skip"]
 
 __all__ = ["Decoded", "Files", "Images", "Packed", "cache_dir", "check_kept", "data_hash", "decoded", "open_images"]
@@ -69,9 +69,14 @@ def decoded(table: Table, *, resize: int, keep: int | None = None, on_error: OnE
 
 
 def open_images(
-    table: Table, *, resize: int, keep: int | None = None, cache: Form = "auto", on_error: OnError = "raise",
+    table: Table,
+    *,
+    resize: int,
+    keep: int | None = None,
+    cache: Form = "auto",
+    on_error: OnError = "raise",
     known_hash: str | None = None,
-) -> Images:  # fmt: skip
+) -> Images:
     """The images of a table, each as `images[i]`; the first call for these data and sizes fills the cache.
 
     Parameters:
@@ -185,7 +190,7 @@ def _opened(
 ) -> Index:
     index = _open(folder)
     if index is None:
-        with locked(folder):                                # another process may be at it: wait, then look again
+        with locked(folder):  # another process may be at it: wait, then look again
             index = _open(folder)
             if index is None:
                 if folder.exists():
@@ -206,13 +211,13 @@ def _open(folder: Path) -> Index | None:
     try:
         index = arrays_of(folder / "index.npz")
         shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
-        sizes = index["sizes"] if "sizes" in index else shapes.prod(1) * 3          # decoded before there were others
+        sizes = index["sizes"] if "sizes" in index else shapes.prod(1) * 3  # decoded before there were others
         pixels = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
     except UNREADABLE:
         return None
     if sizes.sum() != len(pixels):
         return None
-    sums = Sums(folder, index["sums"]) if "sums" in index and len(pixels) else None     # none: an older nearkin's
+    sums = Sums(folder, index["sums"]) if "sums" in index and len(pixels) else None  # none: an older nearkin's
     if sums is not None and len(pixels) <= SMALL and not sums.all_right(pixels, sizes):
         return None
     return Index(pixels, shapes, sizes, kept, [(path, reason) for path, reason in skipped], sums)

@@ -60,7 +60,7 @@ def dedupe(table: Table) -> list[Copies]:
     paths = _whole_paths(table)
     groups = []
     for rows in duplicates(table):
-        first = {paths[row]: row for row in reversed(rows)}         # path -> its first row
+        first = {paths[row]: row for row in reversed(rows)}  # path -> its first row
         shown = [table.shown(row) for row in sorted(first.values())]
         classes = [table.classes[c] for c in np.unique(table.labels[rows])]
         kept = shown.pop(0) if len(classes) == 1 else None

@@ -71,7 +71,7 @@ class Folder:
 
 def _divided(root: Path, tops: dict[Path, list[Path]]) -> bool:
     """Whether the top folders, with the images below each, are splits; a NearkinError when that is not clear."""
-    inner = {top.name: _inner(top, images) for top, images in tops.items()}     # top folder -> folders in it
+    inner = {top.name: _inner(top, images) for top, images in tops.items()}  # top folder -> folders in it
     named = [name for name in inner if split_of(name)]
     classes = [name for name in inner if not split_of(name)]
     if not named:
@@ -82,7 +82,7 @@ def _divided(root: Path, tops: dict[Path, list[Path]]) -> bool:
             )
         return False
     if classes:
-        if len(named) == 1 and not inner[named[0]]:                 # a train among vehicles
+        if len(named) == 1 and not inner[named[0]]:  # a train among vehicles
             return False
         raise NearkinError(
             f"root={root}: {_names(named, 'looks like a split', 'look like splits')} beside classes ({some(classes)}); "

@@ -24,7 +24,7 @@ from nearkin.data.journal import SKIP
 from nearkin.data.transforms import scaled, shorter_side
 from nearkin.errors import NearkinError
 
-Skipped = list[tuple[str, str]]                             # path and reason
+Skipped = list[tuple[str, str]]  # path and reason
 
 
 class Sums:
@@ -40,14 +40,15 @@ class Sums:
         self._right = np.zeros(len(numbers), bool)
 
     def check(self, index: int, content: np.ndarray) -> None:
-        """Refuse a damaged image, and see to it that the next process makes the folder again: others may be reading it.
-        """
+        """Refuse a damaged image, and see to it that the next process makes the folder again: others may be reading it."""
         if self._right[index]:
             return
         if zlib.crc32(content.data) != self.numbers[index]:
             (self.folder / "index.npz").unlink(missing_ok=True)
-            raise NearkinError(f"image {index} of {self.folder} is damaged: its CRC-32 differs; the same command again "
-                               "makes the folder anew, and goes on")  # fmt: skip
+            raise NearkinError(
+                f"image {index} of {self.folder} is damaged: its CRC-32 differs; the same command again "
+                "makes the folder anew, and goes on"
+            )
         self._right[index] = True
 
     def all_right(self, content: np.ndarray, sizes: np.ndarray) -> bool:
@@ -115,7 +116,7 @@ class Decoded(Images):
     @cached_property
     def offsets(self) -> np.ndarray:
         """(N + 1,): where in `pixels` each image begins, and where the last ends."""
-        return offsets(self.shapes.prod(1) * 3)             # (N + 1,)
+        return offsets(self.shapes.prod(1) * 3)  # (N + 1,)
 
     @property
     def in_memory(self) -> bool:
@@ -150,7 +151,7 @@ class Packed(Images):
     @cached_property
     def offsets(self) -> np.ndarray:
         """(N + 1,): where in `jpegs` each image begins, and where the last ends."""
-        return offsets(self.sizes)                          # (N + 1,)
+        return offsets(self.sizes)  # (N + 1,)
 
     def __getitem__(self, index: int) -> np.ndarray:
         jpeg = self.jpegs[self.offsets[index] : self.offsets[index + 1]]
@@ -206,7 +207,7 @@ class Files(Images):
         return image
 
 
-def offsets(sizes: np.ndarray) -> np.ndarray:               # (N,) -> (N + 1,)
+def offsets(sizes: np.ndarray) -> np.ndarray:  # (N,) -> (N + 1,)
     """Where things of these sizes begin that lie one after another, and where the last ends."""
     return np.concatenate([[0], np.cumsum(sizes)])
 
@@ -217,8 +218,8 @@ def fitted(pixels: np.ndarray, resize: int, keep: int) -> np.ndarray:
     return shorter_side(pixels, min(max(min(pixels.shape[:2]), resize), keep))
 
 
-def fitted_shapes(shapes: np.ndarray, resize: int, keep: int) -> np.ndarray:        # (N, 2) -> (N, 2)
+def fitted_shapes(shapes: np.ndarray, resize: int, keep: int) -> np.ndarray:  # (N, 2) -> (N, 2)
     """The heights and widths that `fitted` gives images of these heights and widths."""
-    shorter = shapes.min(1, keepdims=True)                                          # (N, 1)
+    shorter = shapes.min(1, keepdims=True)  # (N, 1)
     side = shorter.clip(resize, keep)
     return scaled(shapes, side)

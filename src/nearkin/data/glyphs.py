@@ -22,7 +22,7 @@ from nearkin.storage import UNREADABLE, arrays_of, atomic
 INK = {"default": (0, 110), "hard": (0, 255)}
 GROUND = {"default": (150, 255), "hard": (0, 255)}
 CONTRAST = 40
-DRAWING = 1     # raise it when the same settings begin to give other pixels
+DRAWING = 1  # raise it when the same settings begin to give other pixels
 
 
 @DATASETS.register("glyphs", version=DRAWING)
@@ -91,18 +91,18 @@ class Glyphs:
         file = cache_dir() / "glyphs" / f"{self._key()}.npz"
         try:
             arrays = arrays_of(file)
-        except UNREADABLE:                                              # absent or damaged: draw it
+        except UNREADABLE:  # absent or damaged: draw it
             arrays = self.draw()
             with atomic(file, needs=lambda: arrays["images"].nbytes) as scratch:
                 np.savez(scratch / file.name, **arrays)  # type: ignore[arg-type]
-        labels = np.repeat(np.arange(self.classes), self.per_class)     # (N,)
+        labels = np.repeat(np.arange(self.classes), self.per_class)  # (N,)
         split = np.where(labels < self.classes // 2, "train", "test")
         return Table(
             labels=labels,
             classes=tuple(CHARACTERS[: self.classes]),
             images=arrays.pop("images"),
             columns={"split": split, **arrays},
-            augment=Augment(crop_scale=None, flip=False),               # a flipped b is a d, a flipped p a q
+            augment=Augment(crop_scale=None, flip=False),  # a flipped b is a d, a flipped p a q
             name="glyphs",
         )
 
@@ -137,8 +137,8 @@ def draw(character: str, level: str, size: int, rng: np.random.Generator) -> tup
     ramp, direction = float(rng.uniform(0, 30)), float(rng.uniform(0, 2 * math.pi))
     noise = float(rng.uniform(0, 15))
 
-    alpha = _shape(character, face, points, rotation, shear, size)[..., None]               # (S, S, 1) in 0..1
-    pixels = background + alpha * (foreground - background)                                 # (S, S, 3)
+    alpha = _shape(character, face, points, rotation, shear, size)[..., None]  # (S, S, 1) in 0..1
+    pixels = background + alpha * (foreground - background)  # (S, S, 3)
     axis = np.linspace(-1, 1, size)
     slope = (math.cos(direction) * axis + math.sin(direction) * axis[:, None]) / math.sqrt(2)
     pixels += ramp * slope[..., None] + noise * rng.standard_normal(pixels.shape)

@@ -13,8 +13,8 @@ from nearkin.data.table import Table
 from nearkin.progress import parallel
 from nearkin.storage import atomic, fingerprint, with_sum, without_sum
 
-SAVED = 100_000                     # new files after which their hashes are saved; then twice as many, and so on
-Known = dict[str, list]                                     # path -> [size, mtime, ctime, content hash]
+SAVED = 100_000  # new files after which their hashes are saved; then twice as many, and so on
+Known = dict[str, list]  # path -> [size, mtime, ctime, content hash]
 
 
 def data_hash(table: Table, contents: Sequence[str] | None = None) -> str:
@@ -54,13 +54,13 @@ def content_hashes(table: Table) -> list[str]:
         save = SAVED
         try:
             for done, (path, content) in enumerate(zip(new, found, strict=True), start=1):
-                known.pop(path, None)                               # what it was is not what it is
+                known.pop(path, None)  # what it was is not what it is
                 if content:
                     known[path] = [*stats[path], content]  # type: ignore[misc]
-                if done == save:                                    # a kill costs half at most, saving little
+                if done == save:  # a kill costs half at most, saving little
                     _remember(known, memory)
                     save *= 2
-        finally:                                                    # after Ctrl-C no file is read twice
+        finally:  # after Ctrl-C no file is read twice
             _remember(known, memory)
     return [known[path][3] if stats[path] is not None and path in known else "missing" for path in paths]
 

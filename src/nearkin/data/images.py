@@ -13,7 +13,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from nearkin.data.scan import EXTENSIONS, folders, images_below, images_in
 from nearkin.errors import NearkinError
 
-ORIENTATION = 0x0112                                        # the EXIF tag
+ORIENTATION = 0x0112  # the EXIF tag
 
 
 class UnreadableImage(NearkinError):
@@ -54,11 +54,11 @@ def decode(data: bytes, name: str) -> np.ndarray:
                 if height * width > (_limit() or height * width):
                     raise Image.DecompressionBombError(f"{height * width} pixels")
                 return simplejpeg.decode_jpeg(data)
-            except ValueError:                              # CMYK, or damaged: Pillow reads it, or says what is wrong
+            except ValueError:  # CMYK, or damaged: Pillow reads it, or says what is wrong
                 pass
         with Image.open(io.BytesIO(data)) as image:
             return _rgb(ImageOps.exif_transpose(image), image.format)
-    except Image.DecompressionBombError as error:           # its words begin with the number of pixels
+    except Image.DecompressionBombError as error:  # its words begin with the number of pixels
         pixels = int(re.findall(r"\d+", str(error))[0])
         reason = f"its header says {pixels:,} pixels, at most {_limit():,} are unpacked: make it smaller"
         raise UnreadableImage(name, reason) from error
@@ -80,7 +80,7 @@ def image_shape(path: Path | str) -> tuple[int, int]:
             if head.startswith(b"\xff\xd8") and _upright(head):
                 try:
                     height, width, *_ = simplejpeg.decode_jpeg_header(head)
-                except ValueError:                          # the header is longer
+                except ValueError:  # the header is longer
                     height, width, *_ = simplejpeg.decode_jpeg_header(head + file.read())
                 if height * width <= (_limit() or height * width):
                     return height, width
@@ -89,7 +89,7 @@ def image_shape(path: Path | str) -> tuple[int, int]:
                 width, height = image.size
                 return (width, height) if image.getexif().get(ORIENTATION, 1) >= 5 else (height, width)
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, Image.DecompressionBombError):
-        pass                                                # read_image says what is wrong
+        pass  # read_image says what is wrong
     return read_image(path).shape[:2]
 
 
@@ -133,11 +133,11 @@ def _rgb(image: Image.Image, kind: str | None) -> np.ndarray:
     """The pixels of an image of a format (`kind`: PNG, TIFF, ...)."""
     if image.mode != "F" and not image.mode.startswith("I"):
         return np.asarray(image.convert("RGB"))
-    values = np.asarray(image)                              # one number per pixel; convert() would clip at 255
+    values = np.asarray(image)  # one number per pixel; convert() would clip at 255
     if image.mode == "F":
         values = np.nan_to_num(values)
         grey = values * (255 if values.max() <= 1 else 1 if values.max() <= 255 else 1 / 256)
-    elif image.mode != "I" or kind == "PNG":                # I;16 and its like; Pillow 10 opens a PNG of 16 bits as I
+    elif image.mode != "I" or kind == "PNG":  # I;16 and its like; Pillow 10 opens a PNG of 16 bits as I
         grey = values >> 8
     else:
         grey = values >> (0 if values.max() < 1 << 8 else 8 if values.max() < 1 << 16 else 23)

@@ -26,11 +26,11 @@ from nearkin.errors import NearkinError
 from nearkin.progress import parallel
 from nearkin.storage import explained, settle, sweep
 
-COMMIT = 1 << 26                    # bytes after which the journal is written
-COMMIT_IMAGES = 4096                # and images
+COMMIT = 1 << 26  # bytes after which the journal is written
+COMMIT_IMAGES = 4096  # and images
 SKIP = "data.on_error=skip leaves unreadable images out, nearkin data verify lists them"
 
-Made = tuple[bytes | memoryview, tuple[int, int]]                   # what is kept of an image, its height and width
+Made = tuple[bytes | memoryview, tuple[int, int]]  # what is kept of an image, its height and width
 
 
 class Journal:
@@ -51,16 +51,16 @@ class Journal:
         self.numbers = array("q")
         self.reasons: dict[int, str] = {}
         self.total = 0
-        self._lines: list[str] = []                                 # of images that are not yet made durable
-        self._since = 0                                             # their bytes
+        self._lines: list[str] = []  # of images that are not yet made durable
+        self._since = 0  # their bytes
         part.mkdir(parents=True, exist_ok=True)
         good = self._read()
         self.durable = len(self)
         for name, size in (("pixels.bin", self.total), ("journal", good)):
             (part / name).touch()
             os.truncate(part / name, size)
-        self._pixels = open(part / "pixels.bin", "ab")              # noqa: SIM115 open as long as the journal is
-        self._journal = open(part / "journal", "ab")                # noqa: SIM115
+        self._pixels = open(part / "pixels.bin", "ab")  # noqa: SIM115 open as long as the journal is
+        self._journal = open(part / "journal", "ab")  # noqa: SIM115
 
     def __len__(self) -> int:
         return len(self.numbers) // 4
@@ -76,7 +76,7 @@ class Journal:
 
     def commit(self) -> None:
         """Make durable what was added, then say so in the journal."""
-        lines, self._lines, self._since = self._lines, [], 0        # first: a Ctrl-C in here must not write them twice
+        lines, self._lines, self._since = self._lines, [], 0  # first: a Ctrl-C in here must not write them twice
         self._pixels.flush()
         os.fsync(self._pixels.fileno())
         self._journal.write("".join(lines).encode())
@@ -118,16 +118,20 @@ class Journal:
                         break
                     self._enter(entry[1:])
                     good += len(line)
-        except (OSError, ValueError):                               # absent, or damaged from here on
+        except (OSError, ValueError):  # absent, or damaged from here on
             pass
         return good
 
 
 def build(
-    folder: Path, make: Callable[[Path], Made], paths: Sequence[Path], title: str, *,
+    folder: Path,
+    make: Callable[[Path], Made],
+    paths: Sequence[Path],
+    title: str,
+    *,
     on_error: str,
     needs: Callable[[], int],
-) -> None:  # fmt: skip
+) -> None:
     """Make a folder of the cache: `make(path)` of every image in `pixels.bin`, and `index.npz`.
 
     The caller holds the lock of the folder. Whatever stops it, a full disk too, the same call goes on from there.
@@ -163,7 +167,7 @@ def _add_all(journal: Journal, make: Callable, paths: Sequence[Path], title: str
             return error
 
     if on_error == "raise":
-        for row, reason in journal.reasons.items():                 # an earlier build, which skipped, was stopped
+        for row, reason in journal.reasons.items():  # an earlier build, which skipped, was stopped
             raise UnreadableImage(str(paths[row]), reason, SKIP)
     done = len(journal)
     title = f"{title} ({done:,} are there already)" if done else title
@@ -175,8 +179,8 @@ def _add_all(journal: Journal, make: Callable, paths: Sequence[Path], title: str
                 raise UnreadableImage(str(paths[row]), made.reason, SKIP)
             else:
                 journal.skip(made.reason)
-    except BaseException:                                           # Ctrl-C too: the next one goes on from here
-        with suppress(OSError):                                     # it may be what failed
+    except BaseException:  # Ctrl-C too: the next one goes on from here
+        with suppress(OSError):  # it may be what failed
             journal.commit()
         raise
     journal.commit()

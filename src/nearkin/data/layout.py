@@ -7,7 +7,7 @@ from nearkin.data.scan import folders
 from nearkin.errors import NearkinError
 
 SPLITS = ("train", "val", "test", "query", "gallery")
-LEARNT, TESTED = SPLITS[:2], SPLITS[2:]                    # what a run learns from, what it is tested on
+LEARNT, TESTED = SPLITS[:2], SPLITS[2:]  # what a run learns from, what it is tested on
 OTHER_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
 
 

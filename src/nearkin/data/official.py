@@ -50,7 +50,7 @@ class CUB:
         for number, path in listed:
             if number not in class_of:
                 raise NearkinError(f"{labels_file} has no class for image {number} ({path})")
-        classes = np.array([class_of[number] for number, _ in listed])                          # 1-200
+        classes = np.array([class_of[number] for number, _ in listed])  # 1-200
         names = {c: Path(path).parts[0] for c, (_, path) in zip(classes.tolist(), listed, strict=True)}
         return Table(
             labels=classes - 1,
@@ -103,7 +103,7 @@ class Cars196:
         else:
             missing = "cars_annos.mat (beside car_ims/) is missing, and so is devkit/ (beside cars_train/, cars_test/)"
             raise misplaced("cars196", root, missing, "cars_annos.mat", "devkit/cars_train_annos.mat")
-        classes = np.array([c for _, c in found])                                               # 1-196
+        classes = np.array([c for _, c in found])  # 1-196
         return Table(
             labels=classes - 1,
             classes=tuple(names) if len(names) == 196 else tuple(f"{c:03d}" for c in range(1, 197)),
@@ -131,7 +131,7 @@ class SOP:
     """
 
     official: ClassVar[Counts] = {"train": (59551, 11318), "test": (60502, 11316)}
-    ks: ClassVar[tuple[int, ...]] = (1, 10, 100, 1000)              # customary k of Recall@k (Song et al. 2016)
+    ks: ClassVar[tuple[int, ...]] = (1, 10, 100, 1000)  # customary k of Recall@k (Song et al. 2016)
 
     def __init__(self, root: Path | None):
         self.root = root
@@ -143,7 +143,7 @@ class SOP:
         train = rows(root / "Ebay_train.txt", 4, skip=1)
         test = rows(needed("sop", root / "Ebay_test.txt"), 4, skip=1)
         listed = train + test
-        classes = list(dict.fromkeys(c for _, c, _, _ in listed))                               # in official order
+        classes = list(dict.fromkeys(c for _, c, _, _ in listed))  # in official order
         number = {c: i for i, c in enumerate(classes)}
         return Table(
             labels=np.array([number[c] for _, c, _, _ in listed]),
@@ -175,7 +175,7 @@ class InShop:
     """
 
     official: ClassVar[Counts] = {"train": (25882, 3997), "query": (14218, 3985), "gallery": (12612, 3985)}
-    ks: ClassVar[tuple[int, ...]] = (1, 10, 20, 30)                 # customary k of Recall@k (Liu et al. 2016)
+    ks: ClassVar[tuple[int, ...]] = (1, 10, 20, 30)  # customary k of Recall@k (Liu et al. 2016)
 
     def __init__(self, root: Path | None):
         self.root = root
@@ -225,5 +225,5 @@ def _mat(file: Path) -> dict[str, Any]:
 
     try:
         return loadmat(file, squeeze_me=True, struct_as_record=False)
-    except Exception as error:      # scipy raises many unrelated kinds of error for a damaged file
+    except Exception as error:  # scipy raises many unrelated kinds of error for a damaged file
         raise NearkinError(f"{file} cannot be read as a MATLAB file: {error}") from error

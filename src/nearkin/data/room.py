@@ -13,9 +13,9 @@ from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.progress import note
 
-PACKED_SHARE = 0.1              # of the decoded bytes; photographs of CUB at 256 px take 0.06
-FREE_SHARE = 0.5                # of the free disk that images may take without being asked for
-SAMPLE = 100                    # images whose sizes tell how much room all of them will take
+PACKED_SHARE = 0.1  # of the decoded bytes; photographs of CUB at 256 px take 0.06
+FREE_SHARE = 0.5  # of the free disk that images may take without being asked for
+SAMPLE = 100  # images whose sizes tell how much room all of them will take
 FORMS = ("auto", "decoded", "packed", "none")
 
 Form = Literal["auto", "decoded", "packed", "none"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from nearkin.errors import NearkinError
 
 EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
-GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)     # what reading a vanished folder raises
+GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)  # what reading a vanished folder raises
 
 
 def is_image(name: str) -> bool:
@@ -41,7 +41,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     whole = Path(os.path.abspath(folder))
     seen = {_identity(parent) for start in (whole, Path(os.path.realpath(folder))) for parent in start.parents}
     plain, linked = deque([folder]), deque[Path]()
-    while plain or linked:                                          # a folder is found by its own name before by links
+    while plain or linked:  # a folder is found by its own name before by links
         here = plain.popleft() if plain else linked.popleft()
         identity = _identity(here)
         if identity is None or identity in seen:

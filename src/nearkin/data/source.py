@@ -44,7 +44,7 @@ class PixelSource:
             images = Decoded.of(images.images)
         self.images = images
         self.size, self.crop, self.augment, self.resize = size, crop, augment, resize
-        self._whole: dict[int, np.ndarray] = {}         # side -> all images, channels first, if they have that side
+        self._whole: dict[int, np.ndarray] = {}  # side -> all images, channels first, if they have that side
 
     def __len__(self) -> int:
         return len(self.images)
@@ -93,7 +93,7 @@ class PixelSource:
         flips = np.zeros(len(indices), bool) if flips is None else flips
         held = self.images if isinstance(self.images, Decoded) and self.resize in (None, side) else None
         if held is not None and held.in_memory and (held.shapes == side).all():
-            if side not in self._whole:                             # transposed once, then only indexed
+            if side not in self._whole:  # transposed once, then only indexed
                 whole = held.pixels.reshape(-1, side, side, 3)
                 self._whole[side] = np.ascontiguousarray(whole.transpose(0, 3, 1, 2))
             batch = self._whole[side][indices]
@@ -109,7 +109,7 @@ class PixelSource:
 
     def _gather(self, image: Callable[[int], np.ndarray], side: int, flips: np.ndarray) -> Tensor:
         batch = np.empty((len(flips), 3, side, side), np.uint8)
-        for b, flip in enumerate(flips):                            # flipped on the way, which costs nothing
+        for b, flip in enumerate(flips):  # flipped on the way, which costs nothing
             pixels = image(b)[:, ::-1] if flip else image(b)
             batch[b] = pixels.transpose(2, 0, 1)
-        return torch.from_numpy(batch)                              # (B, 3, side, side)
+        return torch.from_numpy(batch)  # (B, 3, side, side)

@@ -112,7 +112,7 @@ class Table:
             return f"image {index}"
         path = self.paths[index]
         if self._above is not None and (whole := str(path)).startswith(self._above):
-            return whole[len(self._above) :]                        # as below, and ten times as fast
+            return whole[len(self._above) :]  # as below, and ten times as fast
         return path.relative_to(self.root).as_posix() if self.root and path.is_relative_to(self.root) else str(path)
 
     @cached_property

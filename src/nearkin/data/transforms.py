@@ -19,9 +19,9 @@ from torch import Generator
 
 from nearkin.data.table import Augment
 
-VERSION = 1                                                 # raise it when the same settings begin to give other crops
+VERSION = 1  # raise it when the same settings begin to give other crops
 TRIES = 10
-DRAWS = 2 * TRIES + 3                                       # per image: area and ratio per try, left, top, flip
+DRAWS = 2 * TRIES + 3  # per image: area and ratio per try, left, top, flip
 
 
 def draw_crops(
@@ -33,7 +33,7 @@ def draw_crops(
     threads nor the other images change an image's crop. Where `augment` allows no cropping, the box is the whole image.
     `side` is that of the training images, for boxes of this very size (resize_crop); no image may be smaller then.
     """
-    u = torch.rand(len(heights), DRAWS, generator=generator, dtype=torch.float64).numpy()           # (B, 23)
+    u = torch.rand(len(heights), DRAWS, generator=generator, dtype=torch.float64).numpy()  # (B, 23)
     flips = (u[:, -1] < 0.5) & augment.flip
     if augment.kind == "resize_crop":
         return square_boxes(heights, widths, side, u[:, -3:-1]), flips
@@ -52,13 +52,13 @@ def random_resized_boxes(
     `ratio` width by height. The first of the ten tries that fits into the image is taken, else the largest central box.
     """
     rows = np.arange(len(heights))
-    area = (heights * widths)[:, None] * (scale[0] + (scale[1] - scale[0]) * u[:, :TRIES])          # (B, 10)
+    area = (heights * widths)[:, None] * (scale[0] + (scale[1] - scale[0]) * u[:, :TRIES])  # (B, 10)
     low, high = math.log(ratio[0]), math.log(ratio[1])
-    aspect = np.exp(low + (high - low) * u[:, TRIES : 2 * TRIES])                                   # (B, 10)
+    aspect = np.exp(low + (high - low) * u[:, TRIES : 2 * TRIES])  # (B, 10)
     w = np.rint(np.sqrt(area * aspect)).astype(np.int64)
     h = np.rint(np.sqrt(area / aspect)).astype(np.int64)
     fits = (w > 0) & (w <= widths[:, None]) & (h > 0) & (h <= heights[:, None])
-    first = fits.argmax(1)                                                                          # (B,)
+    first = fits.argmax(1)  # (B,)
     w, h = w[rows, first], h[rows, first]
 
     boxes = _placed(heights, widths, h, w, u[:, -2:])
@@ -79,7 +79,7 @@ def _placed(heights: np.ndarray, widths: np.ndarray, h: np.ndarray, w: np.ndarra
     # floor(u · choices) lies in 0 .. choices - 1, because u < 1
     left = np.floor(u[:, 0] * (widths - w + 1)).astype(np.int64)
     top = np.floor(u[:, 1] * (heights - h + 1)).astype(np.int64)
-    return np.stack([left, top, w, h], 1)                                                           # (B, 4)
+    return np.stack([left, top, w, h], 1)  # (B, 4)
 
 
 def _central_box(height: int, width: int, ratio: tuple[float, float]) -> tuple[int, int, int, int]:

@@ -15,7 +15,7 @@ from nearkin.data.table import Table
 from nearkin.errors import some
 from nearkin.progress import parallel
 
-Counts = dict[str, tuple[int, int]]                         # split -> images, classes
+Counts = dict[str, tuple[int, int]]  # split -> images, classes
 ADVICE = "; nearkin data dedupe lists what to leave out (data.exclude=FILE)"
 
 
@@ -139,7 +139,7 @@ def _judge(report: Report, table: Table) -> None:
         listed = [f"{path} ({reason})" for path, reason in report.unreadable]
         report.problems.append(f"{_number(listed, 'file')} unreadable: {some(listed)}")
     if report.shared_classes:
-        lesser = report.problems if report.official is None else report.warnings        # ImageNet is made so
+        lesser = report.problems if report.official is None else report.warnings  # ImageNet is made so
         lesser.append(
             f"{_classes(report.shared_classes)} in train and in test: {some(report.shared_classes)}; "
             "only protocol=within takes such data: it keeps the given split"
@@ -158,10 +158,13 @@ def _judge(report: Report, table: Table) -> None:
 def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], others: list[list[int]]) -> None:
     own = report.official is None
     for groups, where, lines in (
-        (leaks, " in different classes" if table.split is None else " in different splits",
-         report.problems if own else report.warnings),
+        (
+            leaks,
+            " in different classes" if table.split is None else " in different splits",
+            report.problems if own else report.warnings,
+        ),
         (others, "", report.warnings),
-    ):  # fmt: skip
+    ):
         if not groups:
             continue
         across = sum(len(set(table.labels[group])) > 1 for group in groups)

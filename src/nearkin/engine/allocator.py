@@ -14,7 +14,7 @@ from functools import cache
 
 from torch.utils import deterministic
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4      # of glibc's malloc.h
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4  # of glibc's malloc.h
 
 CHOSEN = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_")
 
@@ -46,12 +46,12 @@ def release() -> None:
 @contextmanager
 def unfilled() -> Iterator[None]:
     """Inside, torch does not fill new memory, also while it is deterministic; afterwards as before."""
-    before = deterministic.fill_uninitialized_memory                # type: ignore[attr-defined]
-    deterministic.fill_uninitialized_memory = False                 # type: ignore[attr-defined]
+    before = deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        deterministic.fill_uninitialized_memory = before            # type: ignore[attr-defined]
+        deterministic.fill_uninitialized_memory = before  # type: ignore[attr-defined]
 
 
 def _glibc() -> ctypes.CDLL | None:
@@ -60,7 +60,7 @@ def _glibc() -> ctypes.CDLL | None:
         if not (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
             return None
         libc = ctypes.CDLL(None)
-        libc.mallopt, libc.malloc_trim                              # noqa: B018
-    except (AttributeError, ValueError, OSError):                   # another system, another C library
+        libc.mallopt, libc.malloc_trim  # noqa: B018
+    except (AttributeError, ValueError, OSError):  # another system, another C library
         return None
     return libc

@@ -22,9 +22,9 @@ from nearkin.numerics import home_of_chance
 from nearkin.samplers import BatchSampler
 
 CPU = torch.device("cpu")
-AHEAD = 2                           # batches that are begun before they are asked for
-MOST_LOADERS = 8                    # of the default
-SMALLEST = 8                        # rows of a piece: handing over fewer costs more than it saves
+AHEAD = 2  # batches that are begun before they are asked for
+MOST_LOADERS = 8  # of the default
+SMALLEST = 8  # rows of a piece: handing over fewer costs more than it saves
 
 
 class Source(Protocol):
@@ -40,9 +40,9 @@ class Source(Protocol):
 class Batch(NamedTuple):
     """One batch, ready for the network."""
 
-    rows: np.ndarray                # positions in the training set
-    x: Tensor                       # input of the model: this process's slice
-    sampler_state: dict[str, Any]   # of the sampler after this batch
+    rows: np.ndarray  # positions in the training set
+    x: Tensor  # input of the model: this process's slice
+    sampler_state: dict[str, Any]  # of the sampler after this batch
 
 
 def load_batches(
@@ -132,7 +132,7 @@ class Pieces:
 
     def _put(self, load: Callable[[slice], Tensor], piece: slice) -> None:
         x = load(piece)
-        with self._lock:                                            # the first piece knows shape and type
+        with self._lock:  # the first piece knows shape and type
             if self._whole is None:
                 self._whole = torch.empty((self.count, *x.shape[1:]), dtype=x.dtype, pin_memory=self.pin)
         # by NumPy: PyTorch would begin threads of its own, a team for every loader
@@ -149,7 +149,7 @@ def loaders_for(asked: int | None, device: torch.device) -> int:
 def _pool(loaders: int, device: torch.device) -> ThreadPoolExecutor:
     if device.type != "cuda":
         return ThreadPoolExecutor(loaders, "loader")
-    index = torch.cuda.current_device() if device.index is None else device.index      # a new thread would be on GPU 0
+    index = torch.cuda.current_device() if device.index is None else device.index  # a new thread would be on GPU 0
     return ThreadPoolExecutor(loaders, "loader", initializer=torch.cuda.set_device, initargs=(index,))
 
 

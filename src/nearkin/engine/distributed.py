@@ -25,7 +25,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from nearkin.errors import NearkinError
 from nearkin.numerics import at_least_float32
 
-SEEDS = 1 << 20                     # between the random numbers of two ranks
+SEEDS = 1 << 20  # between the random numbers of two ranks
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Ranks:
 
     def gather(self, x: Tensor, sizes: list[int]) -> Tensor:
         """The rows of all ranks in their order, so many of each; backward keeps the gradient of this rank's rows."""
-        return x if self.world == 1 else _Gather.apply(x, self.rank, sizes)                     # (B, ...)
+        return x if self.world == 1 else _Gather.apply(x, self.rank, sizes)  # (B, ...)
 
     def share(self, make: Callable[[], T]) -> T:
         """What rank 0 makes, on every rank."""
@@ -168,7 +168,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rank: int, sizes: list[int]) -> Tensor:
         ctx.start, ctx.rows = sum(sizes[:rank]), sizes[rank]
-        padded = x.new_zeros(max(sizes), *x.shape[1:])              # gloo wants one shape from all
+        padded = x.new_zeros(max(sizes), *x.shape[1:])  # gloo wants one shape from all
         padded[: len(x)] = x
         slices = [torch.empty_like(padded) for _ in sizes]
         distributed.all_gather(slices, padded)
@@ -204,7 +204,7 @@ class SyncedBatchNorm(_BatchNorm):
         self.train(norm.training)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        pass                                                        # 1d and 2d alike
+        pass  # 1d and 2d alike
 
     def forward(self, input: Tensor) -> Tensor:
         """As BatchNorm does, with the mean and variance of all ranks' rows while training."""
@@ -214,17 +214,17 @@ class SyncedBatchNorm(_BatchNorm):
         axes = [0, *range(2, x.ndim)]
         shape = (1, -1, *[1] * (x.ndim - 2))
         count = x.numel() // x.shape[1]
-        sums = _Sum.apply(torch.cat([x.sum(axes), x.new_tensor([count])]))                      # (C + 1,)
+        sums = _Sum.apply(torch.cat([x.sum(axes), x.new_tensor([count])]))  # (C + 1,)
         total = sums[-1].detach()
-        mean = sums[:-1] / total                                                                # (C,)
+        mean = sums[:-1] / total  # (C,)
         centred = x - mean.view(shape)
-        variance = _Sum.apply(centred.square().sum(axes)) / total                               # (C,), after the mean:
-        with torch.no_grad():                                                                   # no cancellation
+        variance = _Sum.apply(centred.square().sum(axes)) / total  # (C,), after the mean:
+        with torch.no_grad():  # no cancellation
             if self.running_mean is not None and self.running_var is not None:
                 self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
                 momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum  # type: ignore[arg-type]
                 self.running_mean.lerp_(mean, momentum)
-                self.running_var.lerp_(variance * total / (total - 1), momentum)                # unbiased, as torch
+                self.running_var.lerp_(variance * total / (total - 1), momentum)  # unbiased, as torch
         out = centred * (variance + self.eps).rsqrt().view(shape)
         if self.affine:
             out = out * self.weight.view(shape) + self.bias.view(shape)

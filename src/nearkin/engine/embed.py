@@ -11,7 +11,7 @@ from nearkin.models import Model
 from nearkin.models.fold import NORMS, folded
 from nearkin.progress import track
 
-BATCH = 64                          # larger ones are no faster, and take more memory
+BATCH = 64  # larger ones are no faster, and take more memory
 
 
 @torch.no_grad()
@@ -36,8 +36,8 @@ def embed(
     try:
         with unfilled():
             network = model
-            if fold and len(rows) > BATCH:                          # folding takes as long as it saves on one batch
-                probe = source.test(rows[:1]).to(device)            # the same for all processes
+            if fold and len(rows) > BATCH:  # folding takes as long as it saves on one batch
+                probe = source.test(rows[:1]).to(device)  # the same for all processes
                 network = folded(model, lambda network: run(network, probe), norms=(*NORMS, SyncedBatchNorm))
             starts = list(range(0, len(rows), BATCH))
             mine = starts[here.mine(len(starts))]
@@ -45,9 +45,9 @@ def embed(
             batches = [run(network, source.test(rows[i : i + BATCH]).to(device)) for i in watched]
     finally:
         model.train(was_training)
-    z = torch.cat(batches) if batches else torch.empty(0, model.dim, device=device)             # (n, D)
+    z = torch.cat(batches) if batches else torch.empty(0, model.dim, device=device)  # (n, D)
     sizes = [sum(len(rows[i : i + BATCH]) for i in starts[each]) for each in here.slices(len(starts))]
-    return here.gather(z, sizes).cpu()                                                          # (N, D)
+    return here.gather(z, sizes).cpu()  # (N, D)
 
 
 def run(model: Model, x: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 
 Forward = Callable[[Tensor, Mix | None], Embedded]
-Reseed = Callable[[int], None]      # sets the random numbers of the network for a chunk
+Reseed = Callable[[int], None]  # sets the random numbers of the network for a chunk
 
 
 def check_chunks(chunk: int, model: Model, objective: Method) -> None:
@@ -42,9 +42,17 @@ def check_chunks(chunk: int, model: Model, objective: Method) -> None:
 
 
 def batch_loss(
-    forward: Forward, objective: Method, x: Tensor, labels: Tensor, *,
-    chunk: int | None, mix: Mix | None, generator: Generator, memory: Memory | None, reseed: Reseed,
-) -> tuple[Tensor, Embedded, Callable[[], None]]:  # fmt: skip
+    forward: Forward,
+    objective: Method,
+    x: Tensor,
+    labels: Tensor,
+    *,
+    chunk: int | None,
+    mix: Mix | None,
+    generator: Generator,
+    memory: Memory | None,
+    reseed: Reseed,
+) -> tuple[Tensor, Embedded, Callable[[], None]]:
     """The loss of the whole batch, its embeddings, and what is left to do after the loss's backward.
 
     x is this process's slice of the images, labels are those of the whole batch."""
@@ -52,7 +60,7 @@ def batch_loss(
     sizes = here.sizes(len(labels))
     if chunk is None:
         reseed(0)
-        embedded = forward(x, mix).map(lambda t: here.gather(t, sizes))                    # (B, ...)
+        embedded = forward(x, mix).map(lambda t: here.gather(t, sizes))  # (B, ...)
         return objective(embedded, labels, generator, memory), embedded, lambda: None
 
     chunks = x.split(chunk)
@@ -62,8 +70,8 @@ def batch_loss(
             reseed(number)
             computed.append(forward(images, None))
     extras = {name: torch.cat([c.extras[name] for c in computed]) for name in computed[0].extras}
-    local = Embedded(torch.cat([c.z for c in computed]), extras)                            # (b, ...)
-    whole = local.map(lambda t: here.gather(t, sizes).requires_grad_())                      # (B, ...), leaves
+    local = Embedded(torch.cat([c.z for c in computed]), extras)  # (b, ...)
+    whole = local.map(lambda t: here.gather(t, sizes).requires_grad_())  # (B, ...), leaves
 
     def second_pass() -> None:
         mine = here.mine(len(labels))

@@ -34,12 +34,12 @@ from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
-VERSION = 1                         # raise it when the same settings begin to give other weights
-CHECKPOINT_SECONDS = 30.0           # between checkpoints: what SIGKILL can cost
+VERSION = 1  # raise it when the same settings begin to give other weights
+CHECKPOINT_SECONDS = 30.0  # between checkpoints: what SIGKILL can cost
 # An epoch's end has one too, so that a run of a few seconds is not begun anew after a kill; but not where writing the
 # last one took more than this share of the time since then: at the ends of short epochs that would slow training down.
 CHECKPOINT_SHARE = 0.05
-COLLAPSE = 0.01                     # mean cosine distance of a batch below which all images look alike
+COLLAPSE = 0.01  # mean cosine distance of a batch below which all images look alike
 
 
 class Keeper(Protocol):
@@ -64,14 +64,14 @@ class Keeper(Protocol):
 class Reached:
     """What the loop has done so far: all of it goes into the checkpoint."""
 
-    epoch: int = 0                  # epochs finished; below 0 in a warm-up that does not count
-    step: int = 0                   # steps finished, over all epochs
-    best: float = -math.inf         # best validation result; with a minus where low is better
+    epoch: int = 0  # epochs finished; below 0 in a warm-up that does not count
+    step: int = 0  # steps finished, over all epochs
+    best: float = -math.inf  # best validation result; with a minus where low is better
     best_epoch: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
-    seconds: float = 0.0            # spent on it, without what a kill made it do twice
-    spread: float = math.nan        # mean cosine distance in the last batch of an epoch, until the epoch is logged
-    described: dict[str, Any] = field(default_factory=dict)     # what the objective said of that batch, so long
+    seconds: float = 0.0  # spent on it, without what a kill made it do twice
+    spread: float = math.nan  # mean cosine distance in the last batch of an epoch, until the epoch is logged
+    described: dict[str, Any] = field(default_factory=dict)  # what the objective said of that batch, so long
 
 
 def model_file(epoch: int) -> str:
@@ -86,8 +86,8 @@ def fit(
     objective: Method,
     sampler: BatchSampler,
     source: Source,
-    rows: np.ndarray,                                               # (N,) rows of the training images
-    labels: np.ndarray,                                             # (N,) 0..C-1
+    rows: np.ndarray,  # (N,) rows of the training images
+    labels: np.ndarray,  # (N,) 0..C-1
     *,
     validate: Callable[[Model], dict[str, float]] | None,
     device: torch.device,
@@ -124,14 +124,14 @@ def fit(
     here = ranks()
     model.to(device)
     objective.to(device)
-    if spec.epochs == 0:                                            # the untrained network
+    if spec.epochs == 0:  # the untrained network
         run.save(model_file(0), {"model": model.state_dict(), "objective": objective.state_dict()})
         return Reached()
     optimiser = make_optimiser(spec, model, objective)
-    network = model if model.cut == "none" else model.back          # behind a cut the source gives features
+    network = model if model.cut == "none" else model.back  # behind a cut the source gives features
     kind = half(spec.amp)
     scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")  # else it does nothing
-    ahead_of_count = 0 if spec.warmup_counts else spec.warmup       # epochs that come before the first
+    ahead_of_count = 0 if spec.warmup_counts else spec.warmup  # epochs that come before the first
     done = Reached(epoch=-ahead_of_count)
     sampler_state = sampler.state_dict()
     log_size = 0
@@ -152,15 +152,15 @@ def fit(
         check_chunks(spec.chunk, model, objective)
     epochs = spec.epochs or 0
     per_epoch = spec.batches_per_epoch or len(sampler)
-    targets = torch.as_tensor(labels, device=device)                # (N,)
-    generator = generator_on(device)                                # of miner and loss
-    host = generator if generator.device.type == "cpu" else torch.Generator()   # of what the CPU must know: mixup
+    targets = torch.as_tensor(labels, device=device)  # (N,)
+    generator = generator_on(device)  # of miner and loss
+    host = generator if generator.device.type == "cpu" else torch.Generator()  # of what the CPU must know: mixup
     scale = scaler.get_scale()
     of_model, of_objective = list(model.parameters()), list(objective.parameters())
     trained = [p for group in optimiser.param_groups for p in group["params"]]
-    whole = True                                                    # is the state that of a finished step?
+    whole = True  # is the state that of a finished step?
     saved = began_at = time.monotonic()
-    writing = 0.0                                                   # seconds that the last checkpoint took
+    writing = 0.0  # seconds that the last checkpoint took
     before = done.seconds
     if state is not None:
         watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
@@ -176,11 +176,19 @@ def fit(
         nonlocal saved, writing
         begun = time.monotonic()
         done.seconds = before + begun - began_at
-        run.save("checkpoint.pt", {
-            "model": model.state_dict(), "objective": objective.state_dict(), "optimiser": optimiser.state_dict(),
-            "progress": vars(done), "sampler": sampler_state, "log_size": log.sync(),
-            "memory": memory.state_dict() if memory is not None else None, "scaler": scaler.state_dict(),
-        })  # fmt: skip
+        run.save(
+            "checkpoint.pt",
+            {
+                "model": model.state_dict(),
+                "objective": objective.state_dict(),
+                "optimiser": optimiser.state_dict(),
+                "progress": vars(done),
+                "sampler": sampler_state,
+                "log_size": log.sync(),
+                "memory": memory.state_dict() if memory is not None else None,
+                "scaler": scaler.state_dict(),
+            },
+        )
         run.keep_models(done.best_epoch)
         saved = time.monotonic()
         writing = saved - begun
@@ -188,7 +196,7 @@ def fit(
     def checkpoint_if_whole() -> None:
         nonlocal whole
         if whole:
-            whole = False                                           # once is enough, also when it is interrupted
+            whole = False  # once is enough, also when it is interrupted
             checkpoint()
 
     def save_model(epoch: int) -> None:
@@ -202,18 +210,18 @@ def fit(
         objective.train()
         try:
             for epoch in range(done.epoch, epochs):
-                if until is not None and 0 < until <= epoch:        # it was paused here before
+                if until is not None and 0 < until <= epoch:  # it was paused here before
                     return None
                 if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
                     break
-                if not model.training:                              # validation has left it so
+                if not model.training:  # validation has left it so
                     model.train()
                 warm = epoch + ahead_of_count < spec.warmup
-                end = (epoch + ahead_of_count + 1) * per_epoch      # steps finished when the epoch is
+                end = (epoch + ahead_of_count + 1) * per_epoch  # steps finished when the epoch is
                 for group in optimiser.param_groups:
                     for p in group["params"]:
                         p.requires_grad_(group["new"] or not warm)
-                while done.step < end:                              # a resumed epoch goes on in its middle
+                while done.step < end:  # a resumed epoch goes on in its middle
                     whole = False
                     began = time.perf_counter()
                     batch = next(batches)
@@ -222,13 +230,19 @@ def fit(
                         group["lr"] = group["base_lr"] * factor
                     for each in {generator, host}:
                         each.manual_seed(seed_of(spec.seed, done.step, 2))
-                    y = targets[batch.rows]                         # (B,)
+                    y = targets[batch.rows]  # (B,)
                     mix = objective.mix(len(batch.rows), model.depths, host)
                     loss, embedded, finish = batch_loss(
-                        in_half_precision if kind else network, objective, batch.x.to(device, non_blocking=True), y,
-                        chunk=spec.chunk, mix=mix, generator=generator, reseed=reseed,
+                        in_half_precision if kind else network,
+                        objective,
+                        batch.x.to(device, non_blocking=True),
+                        y,
+                        chunk=spec.chunk,
+                        mix=mix,
+                        generator=generator,
+                        reseed=reseed,
                         memory=memory if memory is not None and epoch + ahead_of_count >= memory.warmup else None,
-                    )  # fmt: skip
+                    )
                     value, active = numbers(loss, objective.active)
                     if not math.isfinite(value):
                         raise NearkinError(
@@ -236,18 +250,18 @@ def fit(
                             f"(now {spec.lr:g}), or set train.clip=10"
                             + (", or take train.amp=bf16 or false" if kind == "fp16" else "")
                         )
-                    for p in trained:                               # optimiser.zero_grad() takes twenty times as long
+                    for p in trained:  # optimiser.zero_grad() takes twenty times as long
                         p.grad = None
                     scaler.scale(loss).backward()
                     finish()
-                    here.reduce(of_model, of_objective)             # infinite on one rank, infinite on all
+                    here.reduce(of_model, of_objective)  # infinite on one rank, infinite on all
                     scaler.unscale_(optimiser)
                     if spec.clip is not None:
                         clip(spec, trained)
-                    scaler.step(optimiser)                          # not with infinite gradients
+                    scaler.step(optimiser)  # not with infinite gradients
                     scaler.update()
                     done.step += 1
-                    z = embedded.z.detach()                         # (B, D), of all processes
+                    z = embedded.z.detach()  # (B, D), of all processes
                     if mix is None:
                         sampler.update(batch.rows, z)
                     if memory is not None:
@@ -256,10 +270,14 @@ def fit(
                     if done.step == end:
                         done.spread, done.described = mean_cosine_distance(z), objective.describe()
                     entry: dict[str, Any] = {
-                        "step": done.step, "steps_per_epoch": per_epoch, "epoch": epoch + 1, "epochs": epochs,
-                        "loss": value, "active": None if active is None else round(active, 4),
+                        "step": done.step,
+                        "steps_per_epoch": per_epoch,
+                        "epoch": epoch + 1,
+                        "epochs": epochs,
+                        "loss": value,
+                        "active": None if active is None else round(active, 4),
                         "images_per_s": round(len(batch.rows) / (time.perf_counter() - began), 1),
-                    }  # fmt: skip
+                    }
                     if scaler.is_enabled():
                         before_step, scale = scale, scaler.get_scale()
                         entry |= {"scale": scale, "skipped": scale < before_step}
@@ -274,9 +292,9 @@ def fit(
                     if time.monotonic() - saved >= CHECKPOINT_SECONDS:
                         checkpoint()
                     stops.settle()
-                log.flush()                                         # validation takes its time
+                log.flush()  # validation takes its time
                 entry = {"epoch_end": epoch + 1, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-                if not math.isnan(done.spread):                     # of a checkpoint that an older nearkin wrote
+                if not math.isnan(done.spread):  # of a checkpoint that an older nearkin wrote
                     entry["spread"] = round(done.spread, 4)
                 entry.update(done.described or objective.describe())
                 if memory is not None:
@@ -292,7 +310,7 @@ def fit(
                         "take at least 2, the literature has 64 to 1024"
                     )
                 last = epoch + 1 == epochs
-                if epoch < 0:                                       # a warm-up that does not count cannot be chosen
+                if epoch < 0:  # a warm-up that does not count cannot be chosen
                     pass
                 elif validate is None:
                     if last:
@@ -330,7 +348,7 @@ def fit(
 
 def numbers(loss: Tensor, active: Tensor | None) -> tuple[float, float | None]:
     """The loss and its share of active terms as numbers, both in one wait for the device."""
-    if active is None or loss.device.type == "cpu":                 # two reads are faster where nobody waits
+    if active is None or loss.device.type == "cpu":  # two reads are faster where nobody waits
         return loss.item(), None if active is None else float(active)
     value, share = torch.stack((loss.detach(), active.detach())).tolist()
     return value, share

@@ -12,8 +12,11 @@ from nearkin.methods.base import Method
 from nearkin.models import Model
 
 OPTIMISERS: dict[str, Any] = {
-    "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
-}  # fmt: skip
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
 
 
 def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.optim.Optimizer:
@@ -32,12 +35,18 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.op
     for group in groups:
         override = spec.groups.get(group["name"], GroupSpec())
         lr = _given(override.lr, group.get("lr", base_lr * group.get("lr_factor", 1.0)))
-        settings.append({
-            "name": group["name"], "new": group["new"], "params": group["params"], "lr": lr, "base_lr": lr,
-            "weight_decay": _given(override.weight_decay, spec.weight_decay),
-            **({} if spec.optimiser == "sgd" else {"eps": _given(override.eps, spec.eps)}),
-            **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
-        })  # fmt: skip
+        settings.append(
+            {
+                "name": group["name"],
+                "new": group["new"],
+                "params": group["params"],
+                "lr": lr,
+                "base_lr": lr,
+                "weight_decay": _given(override.weight_decay, spec.weight_decay),
+                **({} if spec.optimiser == "sgd" else {"eps": _given(override.eps, spec.eps)}),
+                **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
+            }
+        )
     return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
 
 

@@ -14,7 +14,7 @@ TRIAL = (  # a product, and a convolution with its gradient
     "import torch; a = torch.ones(256, 256, dtype={dtype}); assert float((a @ a)[0, 0]) == 256; "
     "c = torch.nn.Conv2d(8, 8, 3).to({dtype}); c(torch.ones(2, 8, 8, 8, dtype={dtype})).sum().backward()"
 )
-CURE = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}           # must be set before torch is imported
+CURE = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}  # must be set before torch is imported
 
 
 def half(amp: bool | str) -> Half | None:

@@ -27,7 +27,7 @@ class Stops:
         self._patience = patience
         self._noted: int | None = None
         self._quiet = False
-        self._before: dict[int, Any] = {}                           # signal -> its handler outside
+        self._before: dict[int, Any] = {}  # signal -> its handler outside
 
     def __enter__(self) -> "Stops":
         if threading.current_thread() is threading.main_thread():
@@ -72,7 +72,7 @@ class Stops:
     def _finish(self) -> None:
         try:
             self._save()
-        except BaseException:                                       # a full disk says more than the signal
+        except BaseException:  # a full disk says more than the signal
             self._noted = None
             raise
         self._deliver()
@@ -81,7 +81,7 @@ class Stops:
         kind, self._noted = self._noted, None
         self._restore()
         signal.raise_signal(kind)  # type: ignore[arg-type]
-        self._install()                                             # whoever had it before lets the program go on
+        self._install()  # whoever had it before lets the program go on
 
     def _install(self) -> None:
         for kind in self._before:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nearkin.errors import NearkinError, some
 
-CHUNK = 4096                        # rows that are checked at a time, so that no copy of all embeddings is needed
-SHORTEST, LONGEST = 1e-18, 1e18     # between them, float32 can hold the square of a norm
+CHUNK = 4096  # rows that are checked at a time, so that no copy of all embeddings is needed
+SHORTEST, LONGEST = 1e-18, 1e18  # between them, float32 can hold the square of a norm
 
 
 def as_embeddings(z: Any, what: str) -> Tensor:
@@ -27,7 +27,7 @@ def as_embeddings(z: Any, what: str) -> Tensor:
         if array.dtype.kind not in "fiu":
             raise NearkinError(f"{what} have dtype {array.dtype}; numbers are needed, as one (N, D) array")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)            # about read-only arrays: nothing is written here
+            warnings.simplefilter("ignore", UserWarning)  # about read-only arrays: nothing is written here
             z = torch.from_numpy(np.ascontiguousarray(array))
     if z.is_complex() or z.dtype == torch.bool:
         raise NearkinError(f"{what} have dtype {z.dtype}; real numbers are needed")
@@ -52,7 +52,7 @@ def check_vectors(z: Tensor, distance: str, what: str) -> None:
     for start in range(0, len(z), CHUNK):
         part = z[start : start + CHUNK].to(torch.promote_types(z.dtype, torch.float32))
         norm = part.norm(dim=1)
-        odd = _where(~(norm < LONGEST), 0)                          # only rows with an odd norm are looked at again
+        odd = _where(~(norm < LONGEST), 0)  # only rows with an odd norm are looked at again
         broken += [start + row for row in odd if not part[row].isfinite().all()]
         long += [start + row for row in odd if part[row].isfinite().all()]
         if distance == "cosine":

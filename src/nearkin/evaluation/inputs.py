@@ -30,12 +30,12 @@ class Sets:
         alone = sets.relevant == 0              # (Q,) queries without another item of their class
     """
 
-    query: Tensor                   # (Q, D)
-    gallery: Tensor                 # (G, D)
-    labels: np.ndarray              # (Q,)
-    gallery_labels: np.ndarray      # (G,)
-    own: np.ndarray | None          # (Q,)
-    names: np.ndarray               # (C,)
+    query: Tensor  # (Q, D)
+    gallery: Tensor  # (G, D)
+    labels: np.ndarray  # (Q,)
+    gallery_labels: np.ndarray  # (G,)
+    own: np.ndarray | None  # (Q,)
+    names: np.ndarray  # (C,)
 
     @property
     def available(self) -> int:
@@ -50,12 +50,12 @@ class Sets:
     @property
     def size(self) -> np.ndarray:
         """(Q,) k_c: the gallery items of each query's class; the query itself counts if it is in the gallery."""
-        return np.bincount(self.gallery_labels, minlength=len(self.names))[self.labels]             # (Q,)
+        return np.bincount(self.gallery_labels, minlength=len(self.names))[self.labels]  # (Q,)
 
     @property
     def relevant(self) -> np.ndarray:
         """(Q,) R_q: the gallery items of each query's class, without the query itself."""
-        return self.size - (0 if self.own is None else self.own >= 0)                               # (Q,)
+        return self.size - (0 if self.own is None else self.own >= 0)  # (Q,)
 
     @property
     def items(self) -> tuple[Tensor, np.ndarray]:

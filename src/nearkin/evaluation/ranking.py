@@ -27,7 +27,7 @@ def rank(
     from_hits = [m for m in asked if m.function.kind == "query" and not m.function.first]
     from_first = [m for m in asked if m.function.kind == "query" and m.function.first]
     values: dict[str, list[np.ndarray]] = {m.key: [] for m in from_hits}
-    first = np.zeros(len(sets.query), np.int64)                     # (Q,) rank of the first hit
+    first = np.zeros(len(sets.query), np.int64)  # (Q,) rank of the first hit
     from_counts = [m for m in asked if m.function.kind == "occurrence"]
     counts = [np.zeros(len(sets.gallery), np.int64) for _ in from_counts]
     found = search(
@@ -37,7 +37,7 @@ def rank(
     for index, _ in found:
         start, stop = stop, stop + len(index)
         rows = slice(start, stop)
-        hits = (sets.gallery_labels[index] == sets.labels[rows, None]) & (index >= 0)   # (T, K)
+        hits = (sets.gallery_labels[index] == sets.labels[rows, None]) & (index >= 0)  # (T, K)
         first[rows] = np.where(hits.any(1), hits.argmax(1) + 1, 0)
         ranked = Ranked(hits, relevant[rows], size[rows], first[rows])
         for m in from_hits:
@@ -70,7 +70,7 @@ def _first_hit(sets: Sets, rows: np.ndarray, distance: str) -> np.ndarray:
     """For up to T queries: find the best relevant item, then count the items that rank before it."""
     own = None if sets.own is None else sets.own[rows]
     tiles = Tiles(sets.query[torch.from_numpy(rows)], sets.gallery, distance, own)
-    best = np.full(len(rows), WORST)                                # (T,) key of the best relevant item
+    best = np.full(len(rows), WORST)  # (T,) key of the best relevant item
     for j in range(tiles.columns):
         start = j * TILE
         same = sets.labels[rows, None] == sets.gallery_labels[start : start + TILE]
@@ -83,11 +83,11 @@ def _first_hit(sets: Sets, rows: np.ndarray, distance: str) -> np.ndarray:
     index, similarity = decode(best)
     rank = np.ones(len(rows), np.int64)
     for j in range(tiles.columns):
-        s = tiles(0, j)[: len(rows)]                                # (T, T)
-        place = index - j * TILE                                    # of the best item, from the tile's first column on
+        s = tiles(0, j)[: len(rows)]  # (T, T)
+        place = index - j * TILE  # of the best item, from the tile's first column on
         # An item that ties with the best one ranks before it if its index is lower, after it if it is higher.
         bar = np.where(place >= TILE, np.nextafter(similarity, np.float32(-np.inf)), similarity)
         rank += (s > bar[:, None]).sum(1)
         for row in np.flatnonzero((place > 0) & (place < TILE)):
             rank[row] += (s[row, : place[row]] == similarity[row]).sum()
-    return rank                                                     # (T,)
+    return rank  # (T,)

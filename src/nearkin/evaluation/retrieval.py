@@ -20,7 +20,7 @@ from nearkin.numerics import unit
 
 __all__ = ["Evaluation", "Neighbours", "bootstrap_over_classes", "evaluate", "neighbours"]
 
-VERSION = 1                         # raise it when the same embeddings begin to give other figures: tests are repeated
+VERSION = 1  # raise it when the same embeddings begin to give other figures: tests are repeated
 DEFAULT = ("recall", "p@1", "r_precision", "map_at_r", "map_at_c", "mrr")
 DEFAULT_K = (1, 2, 4, 8)
 
@@ -49,8 +49,8 @@ class Evaluation:
     """
 
     metrics: dict[str, float]
-    per_query: dict[str, np.ndarray]                                # each (Q,)
-    labels: np.ndarray                                              # (Q,)
+    per_query: dict[str, np.ndarray]  # each (Q,)
+    labels: np.ndarray  # (Q,)
     n: int
     gallery: int
     distance: str

@@ -19,12 +19,12 @@ from torch import Tensor
 from nearkin.errors import NearkinError
 from nearkin.evaluation.tiles import TILE, Tiles, chosen_distance
 
-WAIT = 32                                   # a row has room for at least so many entries that are not merged yet
-BYTES_PER_KEY = 140                         # measured: peak memory for each of the k best of a row that is ranked
-BYTES_ALL_PASS = 64 * TILE * TILE           # measured: peak memory when all entries of a tile are equal and pass
-WORST = np.iinfo(np.int64).max              # a key behind all others: an empty place
-OnProgress = Callable[[int, int], None]     # is told the number of tiles done, and of all tiles
-Block = tuple[np.ndarray, np.ndarray]       # index and similarity, each (up to T, k)
+WAIT = 32  # a row has room for at least so many entries that are not merged yet
+BYTES_PER_KEY = 140  # measured: peak memory for each of the k best of a row that is ranked
+BYTES_ALL_PASS = 64 * TILE * TILE  # measured: peak memory when all entries of a tile are equal and pass
+WORST = np.iinfo(np.int64).max  # a key behind all others: an empty place
+OnProgress = Callable[[int, int], None]  # is told the number of tiles done, and of all tiles
+Block = tuple[np.ndarray, np.ndarray]  # index and similarity, each (up to T, k)
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Neighbours:
         hits = labels[found.index] == labels[:, None]       # (Q, k)
     """
 
-    index: Tensor                                                   # (Q, k)
-    similarity: Tensor                                              # (Q, k)
+    index: Tensor  # (Q, k)
+    similarity: Tensor  # (Q, k)
 
 
 def neighbours(
@@ -107,7 +107,7 @@ def search(
     held = Best.bytes_held(k) * len(query)
     if tiles.symmetric and held + tiles.bytes + max(BYTES_ALL_PASS, BYTES_PER_KEY * k * TILE) <= budget:
         return _both_ways(tiles, k, progress)
-    rows = min(TILE, int((budget - tiles.bytes) // (BYTES_PER_KEY * k)))      # how many can be ranked at a time
+    rows = min(TILE, int((budget - tiles.bytes) // (BYTES_PER_KEY * k)))  # how many can be ranked at a time
     return _by_rows(tiles, k, rows, progress)
 
 
@@ -158,9 +158,9 @@ class Best:
     def __init__(self, k: int, rows: slice):
         self.k, self.rows = k, rows
         size = rows.stop - rows.start
-        self.table = np.full((size, k + max(k, WAIT)), WORST)       # (R, W) keys
-        self.fill = np.zeros(size, np.int64)                        # (R,) how many columns of the table are in use
-        self.bar = np.full(size, -np.inf, np.float32)               # (R,) only entries above it can be among the k best
+        self.table = np.full((size, k + max(k, WAIT)), WORST)  # (R, W) keys
+        self.fill = np.zeros(size, np.int64)  # (R,) how many columns of the table are in use
+        self.bar = np.full(size, -np.inf, np.float32)  # (R,) only entries above it can be among the k best
 
     @staticmethod
     def bytes_held(k: int) -> int:
@@ -176,7 +176,7 @@ class Best:
             axis: 0 or 1.
         """
         similarity = tile[self.rows] if axis == 0 else tile[:, self.rows]
-        if first == 0 and self.k < TILE:                            # there is no bar yet: all entries would pass
+        if first == 0 and self.k < TILE:  # there is no bar yet: all entries would pass
             by_row = similarity if axis == 0 else torch.from_numpy(similarity).T.contiguous().numpy()
             kth = np.partition(by_row, TILE - self.k, axis=1)[:, TILE - self.k]
             self.bar = np.nextafter(kth, np.float32(-np.inf))
@@ -205,7 +205,7 @@ class Best:
     def _merge(self) -> None:
         """Keep the k best keys of every row, and raise its bar to the k-th best."""
         self.table.partition(self.k - 1, axis=1)
-        if self.table.shape[1] > self.k + max(self.k, WAIT):        # widened for a tile with many candidates
+        if self.table.shape[1] > self.k + max(self.k, WAIT):  # widened for a tile with many candidates
             self.table = self.table[:, : self.k + max(self.k, WAIT)].copy()
         self.table[:, self.k :] = WORST
         self.fill[:] = self.k
@@ -218,15 +218,15 @@ class Best:
         self._merge()
         keys = np.sort(self.table[:, : self.k], axis=1)
         index, similarity = decode(keys)
-        if (keys[:, -1] == WORST).any():                            # a query in the gallery has one neighbour less
+        if (keys[:, -1] == WORST).any():  # a query in the gallery has one neighbour less
             index, similarity = np.where(keys == WORST, -1, index), np.where(keys == WORST, -np.inf, similarity)
         return index, tiles.finish(i, self.rows, similarity)
 
 
 def encode(similarity: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Keys: int64 numbers that sort by similarity (float32, descending), then by index (ascending)."""
-    bits = (similarity + np.float32(0)).view(np.int32)              # + 0: makes -0.0 and 0.0 the same
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)                    # sorts as the float does
+    bits = (similarity + np.float32(0)).view(np.int32)  # + 0: makes -0.0 and 0.0 the same
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # sorts as the float does
     return (~ordered).astype(np.int64) << 32 | index
 
 

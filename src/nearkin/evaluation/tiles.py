@@ -70,7 +70,7 @@ class Tiles:
             raise NearkinError(f"queries and gallery have shapes {shapes}; they must be (Q, D) and (G, D)")
         self.symmetric = query is gallery and own is not None and np.array_equal(own, np.arange(len(gallery)))
         self.query, self.gallery, self.distance = query.detach(), gallery.detach(), distance
-        self.own = None if own is None else np.asarray(own)         # (Q,)
+        self.own = None if own is None else np.asarray(own)  # (Q,)
         self.rows, self.columns = -(-len(query) // TILE), -(-len(gallery) // TILE)
         self.centre = _centre(self.gallery) if distance == "euclid" else None
         self._out = torch.empty(TILE, TILE)
@@ -83,21 +83,21 @@ class Tiles:
         block[: len(z)] = z
         if self.centre is not None:
             block[: len(z)] -= self.centre
-            return block.float()                                    # (T, D)
+            return block.float()  # (T, D)
         block = unit(block)
         if self.distance == "snr":
             block -= block.mean(1, keepdim=True)
-        return block.float()                                        # (T, D)
+        return block.float()  # (T, D)
 
     def __call__(self, i: int, j: int) -> np.ndarray:
         a, b = self.block(self.symmetric, i), self.block(True, j)
         with torch.autocast("cpu", enabled=False):
-            s = torch.mm(a, b.T, out=self._out)                     # (T, T)
+            s = torch.mm(a, b.T, out=self._out)  # (T, T)
         if self.distance != "cosine":
-            s.mul_(2).sub_(_square(a)[:, None] + _square(b))        # minus the squared distance
+            s.mul_(2).sub_(_square(a)[:, None] + _square(b))  # minus the squared distance
         s[:, len(self.gallery) - j * TILE :] = -torch.inf
         if self.symmetric:
-            s[len(self.query) - i * TILE :] = -torch.inf            # these rows are also read as columns
+            s[len(self.query) - i * TILE :] = -torch.inf  # these rows are also read as columns
         tile = s.numpy()
         if self.own is not None:
             column = self.own[i * TILE : (i + 1) * TILE] - j * TILE

@@ -28,13 +28,40 @@ from nearkin.losses.triplet import Triplet
 from nearkin.miners.base import explain_modules
 
 __all__ = [
-    "HIST", "Angular", "ArcFace", "Contrastive", "CosFace", "FastAP", "ForeignLoss", "GeneralizedLifted", "Histogram",
-    "LiftedSimilarity", "LiftedStructure", "LiftedWeighted", "Loss", "Margin", "MultiSimilarity", "NPair", "NTXent",
-    "NormSoftmax", "PairLoss", "ProxyAnchor", "ProxyLoss", "ProxyNCA", "ProxyNCApp", "ProxyRepel", "Quadruplet",
-    "SNRContrastive", "SNRTriplet", "SoftTriple", "Softmax", "Triplet", "TripletLoss",
-]  # fmt: skip
+    "HIST",
+    "Angular",
+    "ArcFace",
+    "Contrastive",
+    "CosFace",
+    "FastAP",
+    "ForeignLoss",
+    "GeneralizedLifted",
+    "Histogram",
+    "LiftedSimilarity",
+    "LiftedStructure",
+    "LiftedWeighted",
+    "Loss",
+    "Margin",
+    "MultiSimilarity",
+    "NPair",
+    "NTXent",
+    "NormSoftmax",
+    "PairLoss",
+    "ProxyAnchor",
+    "ProxyLoss",
+    "ProxyNCA",
+    "ProxyNCApp",
+    "ProxyRepel",
+    "Quadruplet",
+    "SNRContrastive",
+    "SNRTriplet",
+    "SoftTriple",
+    "Softmax",
+    "Triplet",
+    "TripletLoss",
+]
 
-explain_modules(__name__)                   # nearkin.losses.margin(...) names Margin
+explain_modules(__name__)  # nearkin.losses.margin(...) names Margin
 
 
 def __dir__() -> list[str]:

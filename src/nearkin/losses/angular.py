@@ -66,10 +66,10 @@ class Angular(Loss):
         if couples is None:
             raise NearkinError("Angular.compute needs couples: call the loss, not compute")
         tan2 = math.tan(math.radians(self.alpha)) ** 2
-        e_a, e_p = pairs.e[couples.anchor], pairs.reference_e[couples.positive]                 # (T, D)
-        between = matmul(e_a + e_p, pairs.reference_e.T)                                        # (T, M)
-        repel = masked_lse(between, pairs.negative[couples.anchor], 1, scale=4 * tan2)          # (T,)
-        terms = log1p_exp(repel - 2 * (1 + tan2) * (e_a * e_p).sum(1))                          # (T,)
+        e_a, e_p = pairs.e[couples.anchor], pairs.reference_e[couples.positive]  # (T, D)
+        between = matmul(e_a + e_p, pairs.reference_e.T)  # (T, M)
+        repel = masked_lse(between, pairs.negative[couples.anchor], 1, scale=4 * tan2)  # (T,)
+        terms = log1p_exp(repel - 2 * (1 + tan2) * (e_a * e_p).sum(1))  # (T,)
         value = self.lam * terms.sum() / max(1, len(terms))
         if self.npair:
             value = value + self.npair * npair(pairs.z, pairs.reference_z, pairs.negative, couples)

@@ -17,10 +17,11 @@ from nearkin.registry import LOSSES
 from nearkin.spaces import MUSGRAVE, Space
 
 Groups = list[dict[str, Any]]
-OWN_RATE = Space(1e-6, 1, log=True, source=MUSGRAVE)        # learning rate of parameters that a loss has itself
+OWN_RATE = Space(1e-6, 1, log=True, source=MUSGRAVE)  # learning rate of parameters that a loss has itself
 INDICES: dict[type, str] = {
-    Triplets: "triplets (a, p, n), 3 index tensors", PairMasks: "pairs (a1, p, a2, n), 4 index tensors",
-}  # fmt: skip
+    Triplets: "triplets (a, p, n), 3 index tensors",
+    PairMasks: "pairs (a1, p, a2, n), 4 index tensors",
+}
 
 
 def with_rates(groups: Groups, lr: float | None) -> Groups:
@@ -44,7 +45,7 @@ def rated(groups: Callable[[Any], Groups]) -> Callable[..., Groups]:
     def parameter_groups(self: Any, lr: float | None = None) -> Groups:
         return with_rates(groups(self), lr)
 
-    del parameter_groups.__wrapped__            # help() shall show the signature with lr
+    del parameter_groups.__wrapped__  # help() shall show the signature with lr
     return parameter_groups
 
 
@@ -69,22 +70,22 @@ class Loss(nn.Module):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    paper: ClassVar[str] = ""              # first publication
+    paper: ClassVar[str] = ""  # first publication
     accepts: ClassVar[tuple[type, ...]] = ()
-    needs_square: bool = False              # it compares references with each other, so a memory cannot be used
+    needs_square: bool = False  # it compares references with each other, so a memory cannot be used
     search: ClassVar[Mapping[str, Space]] = {}
-    lr_factor: ClassVar[float] = 1.0        # learning rate of its own parameters, divided by the base rate
-    has_proxies: ClassVar[bool] = False     # it compares samples with class vectors of its own, not with each other
-    norm: ClassVar[str] = "none"            # how its source normalises the embedding: none or layer
-    active: Tensor | None = None            # share of active terms in the last call, for the log
-    seen_labels: bool = False               # has it checked labels before? (see check_labels)
+    lr_factor: ClassVar[float] = 1.0  # learning rate of its own parameters, divided by the base rate
+    has_proxies: ClassVar[bool] = False  # it compares samples with class vectors of its own, not with each other
+    norm: ClassVar[str] = "none"  # how its source normalises the embedding: none or layer
+    active: Tensor | None = None  # share of active terms in the last call, for the log
+    seen_labels: bool = False  # has it checked labels before? (see check_labels)
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """A subclass may define `parameter_groups(self)`; the argument `lr` is added to it here."""
         super().__init_subclass__(**settings)
         own = vars(cls).get("parameter_groups")
         if own is not None and "lr" not in inspect.signature(own).parameters:
-            cls.parameter_groups = rated(own)   # type: ignore[method-assign]
+            cls.parameter_groups = rated(own)  # type: ignore[method-assign]
 
     def forward(
         self,
@@ -125,7 +126,7 @@ class Loss(nn.Module):
         self, embeddings: Any, labels: Any, tuples: Any, ref_emb: Any, ref_labels: Any, indices_tuple: Any
     ) -> tuple[Pairs, Any]:
         """The batch and the tuples of a call, as `forward` takes them; a NearkinError if the loss cannot use them."""
-        name = type(getattr(self, "module", self)).__name__         # of a ForeignLoss: that of the other library
+        name = type(getattr(self, "module", self)).__name__  # of a ForeignLoss: that of the other library
         if indices_tuple is not None:
             if tuples is not None:
                 raise NearkinError("tuples and indices_tuple are two names for what a miner gave: give one of them")
@@ -252,7 +253,7 @@ class ProxyLoss(Loss):
         """
         labels = self.check(pairs)
         classes = torch.arange(len(self.proxies), device=labels.device)
-        return Pairs(pairs.z, labels, references=self.proxies, reference_labels=classes).s, labels     # (B, C), (B,)
+        return Pairs(pairs.z, labels, references=self.proxies, reference_labels=classes).s, labels  # (B, C), (B,)
 
     def check(self, pairs: Pairs) -> Tensor:
         """Return the labels (B,) as int64; raise an error if they or the dimension D do not fit the proxies."""

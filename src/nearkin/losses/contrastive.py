@@ -64,7 +64,7 @@ class Contrastive(PairLoss):
     ):
         super().__init__()
         one_of("distance", "cosine", "similarity", form=form)
-        at_least(-2, pos_margin=pos_margin)     # below 0 every positive pair attracts; some tuned values are below 0
+        at_least(-2, pos_margin=pos_margin)  # below 0 every positive pair attracts; some tuned values are below 0
         at_least(0, neg_margin=neg_margin)
         between(-1, 1, threshold=threshold)
         self.form = form
@@ -77,10 +77,10 @@ class Contrastive(PairLoss):
         if triplets is not None:
             return self._triplets(pairs, triplets)
         if self.form != "similarity":
-            d = pairs.d if self.form == "distance" else pairs.d2 / 2                            # d²/2 = 1 - s
+            d = pairs.d if self.form == "distance" else pairs.d2 / 2  # d²/2 = 1 - s
             value, self.active = hinge_means(d, pairs.positive, pairs.negative, self.pos_margin, self.neg_margin)
             return value
-        repel = pairs.negative & (pairs.s.detach() > self.threshold)                            # (B, M)
+        repel = pairs.negative & (pairs.s.detach() > self.threshold)  # (B, M)
         count = (pairs.positive.sum() + pairs.negative.sum()).clamp_min(1)
         self.active = (pairs.positive.sum() + repel.sum()) / count
         weight = repel.to(pairs.s.dtype).sub_(pairs.positive.to(pairs.s.dtype)) / count
@@ -88,10 +88,10 @@ class Contrastive(PairLoss):
 
     def _triplets(self, pairs: Pairs, triplets: Triplets) -> Tensor:
         terms = max(1, len(triplets.anchor))
-        d2_ap = pairs.d2_at(triplets.anchor, triplets.positive)                                 # (T,)
-        d2_an = pairs.d2_at(triplets.anchor, triplets.negative)                                 # (T,)
+        d2_ap = pairs.d2_at(triplets.anchor, triplets.positive)  # (T,)
+        d2_an = pairs.d2_at(triplets.anchor, triplets.negative)  # (T,)
         if self.form == "similarity":
-            attract = d2_ap / 2 - 1                                                             # -s
+            attract = d2_ap / 2 - 1  # -s
             repel = (1 - d2_an / 2 - self.threshold).relu()
             self.active = (len(repel) + (repel > 0).sum()) / (2 * terms)
             return pairs.zero() + (attract.sum() + repel.sum()) / (2 * terms)
@@ -111,10 +111,10 @@ def hinge_means(
     is one product of d with a matrix of weights.
     """
     with torch.no_grad():
-        attract = positive & (d > pos_margin)                                                   # (B, M)
-        repel = negative & (d < neg_margin)                                                     # (B, M)
+        attract = positive & (d > pos_margin)  # (B, M)
+        repel = negative & (d < neg_margin)  # (B, M)
         attracting, repelling = attract.sum(), repel.sum()
-        weight = attract.to(d.dtype) / attracting.clamp_min(1)                                  # (B, M)
+        weight = attract.to(d.dtype) / attracting.clamp_min(1)  # (B, M)
         weight -= repel.to(d.dtype) / repelling.clamp_min(1)
         share = (attracting + repelling) / (positive.sum() + negative.sum()).clamp_min(1)
         constant = neg_margin * (repelling > 0).to(d.dtype) - pos_margin * (attracting > 0).to(d.dtype)

@@ -56,7 +56,7 @@ class HIST(ProxyLoss):
 
     paper = "Lim et al. 2022"
     norm: ClassVar[str] = "layer"
-    search: ClassVar = {                        # two groups of its own in place of one
+    search: ClassVar = {  # two groups of its own in place of one
         "tau": Space(4, 64, log=True, when={"distribution_loss": (True,)}),
         "alpha": Space(0.1, 10, log=True, when={"graph": ("soft",)}),
         "lam": Space(0.1, 10, log=True),
@@ -87,12 +87,12 @@ class HIST(ProxyLoss):
         self.lam = lam
         self.graph = graph
         self.distribution_loss = distribution_loss
-        self.v = nn.Parameter(torch.empty(num_classes, dim)) if variance else None              # (C, D), log-variances
-        for parameter in (self.proxies, self.v):                                                # proxies: the means μ
+        self.v = nn.Parameter(torch.empty(num_classes, dim)) if variance else None  # (C, D), log-variances
+        for parameter in (self.proxies, self.v):  # proxies: the means μ
             if parameter is not None:
                 nn.init.kaiming_normal_(parameter, mode="fan_out")
         self.theta1 = nn.Linear(dim, hidden)
-        self.bn = nn.BatchNorm1d(hidden, track_running_stats=False)     # it is not used after training
+        self.bn = nn.BatchNorm1d(hidden, track_running_stats=False)  # it is not used after training
         self.theta2 = nn.Linear(hidden, num_classes)
         if graph == "attention":
             self.query, self.key = nn.Linear(dim, hidden), nn.Linear(dim, hidden)
@@ -104,21 +104,18 @@ class HIST(ProxyLoss):
         """
         own = [p for p in (self.proxies, self.v) if p is not None]
         network = [p for module in self.children() for p in module.parameters()]
-        return [
-            {"name": "distributions", "params": own, "lr": 0.05},
-            {"name": "hgnn", "params": network, "lr": 5e-4},
-        ]
+        return [{"name": "distributions", "params": own, "lr": 0.05}, {"name": "hgnn", "params": network, "lr": 5e-4}]
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         labels = self.check(pairs)
         with torch.autocast(pairs.z.device.type, enabled=False):
-            delta = self.distances(pairs)                                                       # (B, C)
+            delta = self.distances(pairs)  # (B, C)
             loss = cross_entropy(-delta, labels, self.tau) if self.distribution_loss else pairs.zero()
-            if len(labels) == 1:                                    # BatchNorm knows no variance of one sample
+            if len(labels) == 1:  # BatchNorm knows no variance of one sample
                 return loss
-            m = pairs.z.to(delta.dtype)                                                         # (B, D)
-            logits = self.hgnn(m, self.propagation(m, delta, labels))                           # (B, C)
+            m = pairs.z.to(delta.dtype)  # (B, D)
+            logits = self.hgnn(m, self.propagation(m, delta, labels))  # (B, C)
             return loss + self.lam * cross_entropy(logits, labels)
 
     def variances(self, dtype: torch.dtype | None = None) -> Tensor:
@@ -130,14 +127,14 @@ class HIST(ProxyLoss):
         """δ (B, C), as products of matrices: the squared difference multiplied out."""
         dtype = torch.promote_types(pairs.z.dtype, self.proxies.dtype)
         x, mu, weight = pairs.e.to(dtype), unit(self.proxies.to(dtype)), 1 / self.variances(dtype)
-        weighted = mu * weight                                                                  # (C, D)
-        cross = x @ weighted.T                                                                  # (B, C)
+        weighted = mu * weight  # (C, D)
+        cross = x @ weighted.T  # (B, C)
         return (x.square() @ weight.T - 2 * cross + (mu * weighted).sum(1)).clamp_min(0)
 
     def incidence(self, delta: Tensor, labels: Tensor) -> Tensor:
         """H (B, E): one column for each of the E classes of the batch, in increasing order of their labels."""
-        present, edge = labels.unique(return_inverse=True)                                      # (E,), (B,)
-        member = F.one_hot(edge, len(present))                                                  # (B, E)
+        present, edge = labels.unique(return_inverse=True)  # (E,), (B,)
+        member = F.one_hot(edge, len(present))  # (B, E)
         if self.graph == "positives":
             return member.to(delta.dtype)
         return torch.exp(-self.alpha * delta[:, present]).masked_fill(member == 1, 1)
@@ -147,21 +144,21 @@ class HIST(ProxyLoss):
         if self.graph == "none":
             return torch.eye(len(m), dtype=m.dtype, device=m.device)
         if self.graph == "attention":
-            query, key = _linear(self.query, m), _linear(self.key, m)                           # (B, h)
+            query, key = _linear(self.query, m), _linear(self.key, m)  # (B, h)
             return (query @ key.T / math.sqrt(query.shape[1])).softmax(1)
-        h = self.incidence(delta, labels)                                                       # (B, E)
-        scaled = h / h.sum(1, keepdim=True).sqrt()                                              # D_v^-½ H
-        return (scaled / h.sum(0)) @ scaled.T                                                   # (B, B)
+        h = self.incidence(delta, labels)  # (B, E)
+        scaled = h / h.sum(1, keepdim=True).sqrt()  # D_v^-½ H
+        return (scaled / h.sum(0)) @ scaled.T  # (B, B)
 
     def hgnn(self, m: Tensor, g: Tensor) -> Tensor:
         """O (B, C): the logits of the two-layer network, from the embeddings m (B, D) and the propagation g (B, B).
 
         BatchNorm always uses the statistics of the batch.
         """
-        a = g @ _linear(self.theta1, m)                                                         # (B, h)
+        a = g @ _linear(self.theta1, m)  # (B, h)
         weight, bias = self.bn.weight.to(a.dtype), self.bn.bias.to(a.dtype)
         a = F.leaky_relu(F.batch_norm(a, None, None, weight, bias, training=True, eps=self.bn.eps), 0.1)
-        return g @ _linear(self.theta2, a)                                                      # (B, C)
+        return g @ _linear(self.theta2, a)  # (B, C)
 
 
 def _linear(layer: nn.Linear, x: Tensor) -> Tensor:

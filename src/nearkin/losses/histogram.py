@@ -45,9 +45,9 @@ class Histogram(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        x = (pairs.s + 1) * ((self.nodes - 1) / 2)                                              # (B, M) in nodes
-        positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.nodes)      # (B, R)
-        positive, negative = positive.sum(0), negative.sum(0)                                   # (R,)
+        x = (pairs.s + 1) * ((self.nodes - 1) / 2)  # (B, M) in nodes
+        positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.nodes)  # (B, R)
+        positive, negative = positive.sum(0), negative.sum(0)  # (R,)
         h_positive = positive / positive.sum().clamp_min(1)
         h_negative = negative / negative.sum().clamp_min(1)
         return (h_negative * h_positive.cumsum(0)).sum()
@@ -85,11 +85,11 @@ class FastAP(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        x = (1 - pairs.s) * (self.bins / 2)                                                     # (B, M), d² in bins
-        positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.bins + 1)   # (B, L)
+        x = (1 - pairs.s) * (self.bins / 2)  # (B, M), d² in bins
+        positive, negative = soft_histogram(x, pairs.positive, pairs.negative, self.bins + 1)  # (B, L)
         up_to, all_up_to = positive.cumsum(1), (positive + negative).cumsum(1)
         precision = positive * up_to / torch.where(all_up_to > 0, all_up_to, 1)
-        count = pairs.positive.sum(1)                                                           # (B,)
+        count = pairs.positive.sum(1)  # (B,)
         ap = precision.sum(1) / count.clamp_min(1)
         has = count > 0
         return (has.sum() - ap.sum()) / has.sum().clamp_min(1)

@@ -47,10 +47,10 @@ class LiftedStructure(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, B) of `pairs`."""
-        repel = masked_lse(pairs.d, pairs.negative, 1, scale=-1) + self.margin                  # (B,)
-        repel = repel.clamp_min(-1e30)                                                          # no negatives, no NaN
-        i, j = pairs.positive.nonzero(as_tuple=True)                                            # (P,)
-        lifted = repel[i].logaddexp(repel[j]) + pairs.d[i, j]                                   # (P,) J
+        repel = masked_lse(pairs.d, pairs.negative, 1, scale=-1) + self.margin  # (B,)
+        repel = repel.clamp_min(-1e30)  # no negatives, no NaN
+        i, j = pairs.positive.nonzero(as_tuple=True)  # (P,)
+        lifted = repel[i].logaddexp(repel[j]) + pairs.d[i, j]  # (P,) J
         counted = lifted > -1e29
         self.active = (lifted > 0).sum() / counted.sum().clamp_min(1)
         return pairs.zero() + lifted.relu().square().sum() / 2 / counted.sum().clamp_min(1)
@@ -94,9 +94,9 @@ class GeneralizedLifted(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        attract = masked_lse(pairs.raw_d, pairs.positive, 1)                                    # (B,)
-        repel = masked_lse(pairs.raw_d, pairs.negative, 1, scale=-1) + self.margin              # (B,)
-        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]                         # (T,)
+        attract = masked_lse(pairs.raw_d, pairs.positive, 1)  # (B,)
+        repel = masked_lse(pairs.raw_d, pairs.negative, 1, scale=-1) + self.margin  # (B,)
+        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]  # (T,)
         terms = (attract[whole] + repel[whole]).relu()
         self.active = (terms > 0).sum() / max(1, len(terms))
         return terms.sum() / max(1, len(terms)) + self.nu * mean_norm(pairs.z, self.reg_power)
@@ -134,9 +134,9 @@ class LiftedSimilarity(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-1) + self.margin                # (B,)
-        repel = masked_lse(pairs.s, pairs.negative, 1)                                          # (B,)
-        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]                         # (T,)
+        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-1) + self.margin  # (B,)
+        repel = masked_lse(pairs.s, pairs.negative, 1)  # (B,)
+        whole = (attract.isfinite() & repel.isfinite()).nonzero()[:, 0]  # (T,)
         terms = (attract[whole] + repel[whole]).relu()
         self.active = (terms > 0).sum() / max(1, len(terms))
         return terms.sum()
@@ -176,9 +176,9 @@ class LiftedWeighted(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-self.beta)                      # (B,)
-        repel = masked_lse(pairs.s, pairs.negative, 1, scale=self.alpha)                        # (B,)
-        has = attract.isfinite() & repel.isfinite()                                             # (B,)
-        whole = has.nonzero()[:, 0]                                                             # (T,)
+        attract = masked_lse(pairs.s, pairs.positive, 1, scale=-self.beta)  # (B,)
+        repel = masked_lse(pairs.s, pairs.negative, 1, scale=self.alpha)  # (B,)
+        has = attract.isfinite() & repel.isfinite()  # (B,)
+        whole = has.nonzero()[:, 0]  # (T,)
         self.active = has.sum() / max(1, len(has))
         return (2 / self.beta * attract[whole] + 2 / self.alpha * repel[whole]).sum() / max(1, len(has))

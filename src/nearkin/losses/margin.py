@@ -78,7 +78,7 @@ class Margin(TripletLoss):
         """The scalar value over the listed triplets (T,), or over all triplets of the batch if there is no list."""
         beta = self.beta.to(pairs.z.dtype)
         if self.num_classes is not None:
-            beta = beta[check_labels(pairs.labels, self.num_classes, self)]                     # (B,)
+            beta = beta[check_labels(pairs.labels, self.num_classes, self)]  # (B,)
         beta = beta.expand(len(pairs.z))
         listed = self._all(pairs, beta) if triplets is None else self._listed(pairs, beta, triplets)
         total, active_pairs, active_triplets, count = listed
@@ -87,7 +87,7 @@ class Margin(TripletLoss):
         return pairs.zero() + total / divisor.clamp_min(1) + self.nu * self.beta.to(pairs.z.dtype).sum()
 
     def _listed(self, pairs: Pairs, beta: Tensor, triplets: Triplets) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        beta = beta[triplets.anchor]                                                            # (T,)
+        beta = beta[triplets.anchor]  # (T,)
         attract = (self.margin + pairs.d_at(triplets.anchor, triplets.positive) - beta).relu()
         repel = (self.margin + beta - pairs.d_at(triplets.anchor, triplets.negative)).relu()
         active_a, active_r = attract > 0, repel > 0
@@ -99,13 +99,13 @@ class Margin(TripletLoss):
 
         A pair (a, p) occurs in |N_a| triplets and a pair (a, n) in |P_a|; hinges are linear where they are active.
         """
-        d, b = pairs.d, beta[:, None]                                                           # (B, M), (B, 1)
+        d, b = pairs.d, beta[:, None]  # (B, M), (B, 1)
         with torch.no_grad():
-            attract = pairs.positive & (d > b - self.margin)                                    # (B, M)
-            repel = pairs.negative & (d < b + self.margin)                                      # (B, M)
-            p, n = pairs.positive.sum(1), pairs.negative.sum(1)                                 # (B,)
-            attracting, repelling = attract.sum(1), repel.sum(1)                                # (B,)
-            weight = attract * n[:, None].to(d.dtype)                                           # (B, M)
+            attract = pairs.positive & (d > b - self.margin)  # (B, M)
+            repel = pairs.negative & (d < b + self.margin)  # (B, M)
+            p, n = pairs.positive.sum(1), pairs.negative.sum(1)  # (B,)
+            attracting, repelling = attract.sum(1), repel.sum(1)  # (B,)
+            weight = attract * n[:, None].to(d.dtype)  # (B, M)
             weight -= repel * p[:, None].to(d.dtype)
             active_triplets = (p * n - (p - attracting) * (n - repelling)).sum()
         constant = (self.margin - beta) * (attracting * n) + (self.margin + beta) * (repelling * p)

@@ -15,7 +15,7 @@ from nearkin.registry import LOSSES
 from nearkin.spaces import Space
 
 
-@LOSSES.register("npair", version=2)            # 2: with unit=True, ν weighs unit norms: it pulls at nothing
+@LOSSES.register("npair", version=2)  # 2: with unit=True, ν weighs unit norms: it pulls at nothing
 class NPair(Loss):
     """N-pair loss: one positive per anchor, drawn at random, against many negatives at once.
 
@@ -44,7 +44,7 @@ class NPair(Loss):
 
     paper = "Sohn 2016"
     accepts: ClassVar[tuple[type, ...]] = (Couples,)
-    search: ClassVar = {"nu": Space(1e-4, 0.1, log=True, when={"unit": (False,)})}      # unit vectors have one norm
+    search: ClassVar = {"nu": Space(1e-4, 0.1, log=True, when={"unit": (False,)})}  # unit vectors have one norm
 
     def __init__(self, *, pairing: Literal["anchor", "class"] = "anchor", unit: bool = False, nu: float = 0.005):
         super().__init__()
@@ -53,7 +53,7 @@ class NPair(Loss):
         self.pairing = pairing
         self.unit = unit
         self.nu = nu
-        self.needs_square = pairing == "class"      # its pairs are drawn from the batch
+        self.needs_square = pairing == "class"  # its pairs are drawn from the batch
 
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
         """The random positives: `Couples` of (T,), one per anchor or one per class."""
@@ -77,8 +77,8 @@ class NPair(Loss):
 
 def draw_couples(pairs: Pairs, generator: Generator | None) -> Couples:
     """One random positive for every anchor that has a positive and a negative: `Couples` of (T,)."""
-    positive = draw_one(pairs.positive, generator)                                              # (B,)
-    anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                    # (T,)
+    positive = draw_one(pairs.positive, generator)  # (B,)
+    anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
     return Couples(anchor, positive[anchor])
 
 
@@ -89,18 +89,18 @@ def draw_pair_per_class(labels: Tensor, generator: Generator | None) -> Couples:
     """
     order = drawn(torch.randperm, len(labels), generator=generator, device=labels.device)
     grouped, place = labels[order].sort(stable=True)
-    order = order[place]                                                                        # random inside a class
+    order = order[place]  # random inside a class
     first = torch.ones_like(grouped, dtype=torch.bool)
     first[1:] = grouped[1:] != grouped[:-1]
-    anchor = (first[:-1] & ~first[1:]).nonzero()[:, 0]                                          # a second follows
+    anchor = (first[:-1] & ~first[1:]).nonzero()[:, 0]  # a second follows
     return Couples(order[anchor], order[anchor + 1])
 
 
 def npair(z: Tensor, references: Tensor, negative: Tensor, couples: Couples) -> Tensor:
     """mean log(1 + Σ_n exp(z_a·z_n - z_a·z_p)) over the couples (T,), n over all negatives of a, the mask (B, M); a
     scalar."""
-    z_a, z_p = z[couples.anchor], references[couples.positive]                                  # (T, D)
-    repel = masked_lse(matmul(z_a, references.T), negative[couples.anchor], 1)                  # (T,)
+    z_a, z_p = z[couples.anchor], references[couples.positive]  # (T, D)
+    repel = masked_lse(matmul(z_a, references.T), negative[couples.anchor], 1)  # (T,)
     return log1p_exp(repel - (z_a * z_p).sum(1)).sum() / max(1, len(z_a))
 
 
@@ -109,5 +109,5 @@ def one_per_class(z: Tensor, couples: Couples) -> Tensor:
 
     This is cross-entropy over a (T, T) matrix with the diagonal as target.
     """
-    logits = matmul(z[couples.anchor], z[couples.positive].T)                                   # (T, T)
+    logits = matmul(z[couples.anchor], z[couples.positive].T)  # (T, T)
     return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device))

@@ -43,7 +43,7 @@ class NTXent(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        repel = masked_lse(pairs.s, pairs.negative, 1, scale=1 / self.temperature)              # (B,)
-        i, j = pairs.positive.nonzero(as_tuple=True)                                            # (P,)
-        terms = log1p_exp(repel[i] - pairs.s[i, j] / self.temperature)                          # (P,)
+        repel = masked_lse(pairs.s, pairs.negative, 1, scale=1 / self.temperature)  # (B,)
+        i, j = pairs.positive.nonzero(as_tuple=True)  # (P,)
+        terms = log1p_exp(repel[i] - pairs.s[i, j] / self.temperature)  # (P,)
         return pairs.zero() + terms.sum() / repel[i].isfinite().sum().clamp_min(1)

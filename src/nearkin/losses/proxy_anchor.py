@@ -54,8 +54,8 @@ class ProxyAnchor(ProxyLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        others, own = others_and_own(cosines, labels, self.alpha, over=0)                       # (C,), (B,)
+        cosines, labels = self.cosines(pairs)  # (B, C)
+        others, own = others_and_own(cosines, labels, self.alpha, over=0)  # (C,), (B,)
         return self.attract(own, labels) + log1p_exp(others + self.alpha * self.delta).mean()
 
     def attract(self, own: Tensor, labels: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class ProxyAnchor(ProxyLoss):
 
         It works on |C⁺| rows, one per class of the batch, instead of C.
         """
-        present = labels.unique()                                                               # (C⁺,)
-        member = present[:, None] == labels                                                     # (C⁺, B)
+        present = labels.unique()  # (C⁺,)
+        member = present[:, None] == labels  # (C⁺, B)
         pull = masked_lse(own.expand(member.shape), member, 1, -self.alpha) + self.alpha * self.delta
         return log1p_exp(pull).sum() / max(1, len(present))

@@ -55,9 +55,9 @@ class ProxyNCA(_ProxyNCA):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        factor = 2 * self.scale**2                                                              # -D = factor·c - factor
-        others, own = others_and_own(cosines, labels, factor)                                   # (B,)
+        cosines, labels = self.cosines(pairs)  # (B, C)
+        factor = 2 * self.scale**2  # -D = factor·c - factor
+        others, own = others_and_own(cosines, labels, factor)  # (B,)
         return (others - factor * own).mean()
 
 
@@ -95,5 +95,5 @@ class ProxyNCApp(_ProxyNCA):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
+        cosines, labels = self.cosines(pairs)  # (B, C)
         return cross_entropy(cosines, labels, scale=2 / self.temperature)

@@ -46,7 +46,7 @@ class ProxyRepel(ProxyAnchor):
     """
 
     paper = "Psomas 2020, eqs. 6.1 and 6.2"
-    search: ClassVar = {                # as wide as ProxyAnchor's, but not in the table
+    search: ClassVar = {  # as wide as ProxyAnchor's, but not in the table
         **ProxyLoss.search,
         "alpha": Space(2, 100, 2),
         "delta": Space(0, 1, 0.1),
@@ -67,9 +67,9 @@ class ProxyRepel(ProxyAnchor):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
+        cosines, labels = self.cosines(pairs)  # (B, C)
         vectors = unit(self.proxies.to(cosines.dtype)) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
-        own = cosines.gather(1, labels[:, None])[:, 0]                                          # (B,)
+        own = cosines.gather(1, labels[:, None])[:, 0]  # (B,)
         return self.attract(own, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
 
 
@@ -85,8 +85,8 @@ class _Repulsion(torch.autograd.Function):
         classes = len(x)
         total, gradient = x.new_zeros(()), torch.zeros_like(x)
         for start in range(0, classes, 256):
-            part = x[start : start + 256]                                                       # (b, D)
-            terms = matmul(part, x.T).add_(delta).mul_(alpha)                                   # (b, C)
+            part = x[start : start + 256]  # (b, D)
+            terms = matmul(part, x.T).add_(delta).mul_(alpha)  # (b, C)
             terms[torch.arange(len(part)), torch.arange(start, start + len(part))] = -torch.inf
             top = terms.amax(1, keepdim=True).clamp_min_(0)
             share = terms.sub_(top).exp_()

@@ -60,8 +60,8 @@ class Quadruplet(Loss):
         if not isinstance(triplets, Triplets):
             return triplets
         other = torch.full_like(triplets.anchor, -1)
-        for rows in row_blocks(other, 1024):                        # a list of all triplets may be long
-            third = pairs.negative[triplets.anchor[rows]] & pairs.negative[triplets.negative[rows]]     # (1024, M)
+        for rows in row_blocks(other, 1024):  # a list of all triplets may be long
+            third = pairs.negative[triplets.anchor[rows]] & pairs.negative[triplets.negative[rows]]  # (1024, M)
             other[rows] = draw_one(third, generator).masked_fill(~third.any(1), -1)
         return Quadruplets(*triplets, other)
 
@@ -70,9 +70,9 @@ class Quadruplet(Loss):
         if quadruplets is None:
             raise NearkinError("Quadruplet.compute needs quadruplets: call the loss, not compute")
         a, p, n, other = quadruplets
-        d_ap, d_an = pairs.d_at(a, p), pairs.d_at(a, n)                                         # (T,)
+        d_ap, d_an = pairs.d_at(a, p), pairs.d_at(a, n)  # (T,)
         first = (d_ap - d_an + self.margin).relu()
-        has = other >= 0                                                                        # (T,)
-        second = (d_ap - pairs.d_at(n, other.clamp_min(0)) + self.margin2).relu().where(has, 0)     # (T,)
+        has = other >= 0  # (T,)
+        second = (d_ap - pairs.d_at(n, other.clamp_min(0)) + self.margin2).relu().where(has, 0)  # (T,)
         self.active = ((first > 0).sum() + (second > 0).sum()) / (len(first) + has.sum()).clamp_min(1)
         return pairs.zero() + first.sum() / max(1, len(first)) + second.sum() / has.sum().clamp_min(1)

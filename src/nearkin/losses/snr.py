@@ -97,9 +97,7 @@ class SNRContrastive(PairLoss):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value over the masks (B, M) of `pairs`."""
-        value, self.active = hinge_means(
-            snr(pairs), pairs.positive, pairs.negative, self.pos_margin, self.neg_margin
-        )
+        value, self.active = hinge_means(snr(pairs), pairs.positive, pairs.negative, self.pos_margin, self.neg_margin)
         return value + self.reg_weight * mean_sum(pairs.e)
 
 
@@ -109,16 +107,16 @@ def snr(pairs: Pairs) -> Tensor:
     It is one product of matrices, with the variance of x as a further coordinate. Where it is within rounding of 0, it
     is computed from the difference of the vectors; for vectors on one ray it is exactly 0, with gradient 0.
     """
-    a, var_a = _centred(pairs.e)                                                                # (B, D), (B, 1)
+    a, var_a = _centred(pairs.e)  # (B, D), (B, 1)
     x, var_x = (a, var_a) if pairs.square else _centred(pairs.reference_e)
     divisor = var_a.clamp_min(1e-12)
     left, right = torch.cat([-2 / a.shape[1] * a, torch.ones_like(var_a)], 1) / divisor, torch.cat([x, var_x], 1)
-    ratio = (var_a / divisor).detach() + matmul(left, right.T)      # (B, M); the first term is 1, or 0 without variance
+    ratio = (var_a / divisor).detach() + matmul(left, right.T)  # (B, M); the first term is 1, or 0 without variance
 
     def exact(row: Tensor, column: Tensor) -> Tensor:
-        return _noise(pairs, a[row] - x[column]) / divisor[row, 0]                              # (T,)
+        return _noise(pairs, a[row] - x[column]) / divisor[row, 0]  # (T,)
 
-    small = ratio.detach() <= 4 * rounding(pairs.z)                 # 1 + 1 - 2 for equal vectors
+    small = ratio.detach() <= 4 * rounding(pairs.z)  # 1 + 1 - 2 for equal vectors
     return replace_small(ratio, small, exact, a.shape[1]).relu()
 
 
@@ -126,7 +124,7 @@ def snr_at(pairs: Pairs, row: Tensor, column: Tensor) -> Tensor:
     """SNR (T,) of the listed pairs: anchors `row` (T,) with references `column` (T,)."""
     a, var_a = _centred(pairs.e[row])
     x, _ = _centred(pairs.reference_e[column])
-    return _noise(pairs, a - x) / var_a[:, 0].clamp_min(1e-12)                                  # (T,)
+    return _noise(pairs, a - x) / var_a[:, 0].clamp_min(1e-12)  # (T,)
 
 
 def _noise(pairs: Pairs, difference: Tensor) -> Tensor:

@@ -76,14 +76,14 @@ class SoftTriple(ProxyLoss):
         self.delta = delta
         self.tau = tau
         self.centres = centres
-        bound = 1 / math.sqrt(centres * num_classes)                # kaiming-uniform (a = √5) of a (D, C·K) matrix
+        bound = 1 / math.sqrt(centres * num_classes)  # kaiming-uniform (a = √5) of a (D, C·K) matrix
         nn.init.uniform_(self.proxies, -bound, bound)
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, K·C)
-        s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)   # (B, C)
-        others, own = others_and_own(s, labels, self.scale)                                     # (B,)
+        cosines, labels = self.cosines(pairs)  # (B, K·C)
+        s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)  # (B, C)
+        others, own = others_and_own(s, labels, self.scale)  # (B,)
         value = log1p_exp(others - self.scale * (own - self.delta)).mean()
         return value + self.tau * self.spread(value.dtype) if self.tau else value
 
@@ -93,9 +93,9 @@ class SoftTriple(ProxyLoss):
         Minimising it draws superfluous centres together. It is computed in `dtype` if that is given.
         """
         proxies = self.proxies.to(dtype or self.proxies.dtype)
-        v = unit(proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)              # (C, K, D)
+        v = unit(proxies).view(self.centres, self.num_classes, -1).transpose(0, 1)  # (C, K, D)
         upper = torch.triu_indices(self.centres, self.centres, 1, device=v.device)
-        gram = matmul(v, v.transpose(1, 2))[:, upper[0], upper[1]]                              # (C, K(K-1)/2)
+        gram = matmul(v, v.transpose(1, 2))[:, upper[0], upper[1]]  # (C, K(K-1)/2)
         return (2 + 1e-5 - 2 * gram).sqrt().sum() / max(1, self.num_classes * self.centres * (self.centres - 1))
 
 
@@ -104,8 +104,8 @@ class _SoftMaximum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, gamma: float) -> Tensor:
-        share = (x / gamma).softmax(1)                                                          # (B, K, C)
-        s = (share * x).sum(1)                                                                  # (B, C)
+        share = (x / gamma).softmax(1)  # (B, K, C)
+        s = (share * x).sum(1)  # (B, C)
         ctx.save_for_backward(x, share, s)
         ctx.gamma = gamma
         return s

@@ -52,7 +52,7 @@ class Softmax(_Softmax):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         labels = self.check(pairs)
-        logits = matmul(pairs.z, self.proxies.to(pairs.z.dtype).T)                              # (B, C)
+        logits = matmul(pairs.z, self.proxies.to(pairs.z.dtype).T)  # (B, C)
         return cross_entropy(logits if self.bias is None else logits + self.bias, labels)
 
 
@@ -89,7 +89,7 @@ class NormSoftmax(_Softmax):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
+        cosines, labels = self.cosines(pairs)  # (B, C)
         return cross_entropy(cosines, labels, scale=1 / self.temperature)
 
 
@@ -104,8 +104,8 @@ class _MarginSoftmax(_Softmax):
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
-        cosines, labels = self.cosines(pairs)                                                   # (B, C)
-        others, own = others_and_own(cosines, labels, self.scale)                               # (B,)
+        cosines, labels = self.cosines(pairs)  # (B, C)
+        others, own = others_and_own(cosines, labels, self.scale)  # (B,)
         return log1p_exp(others - self.scale * self.shift(own)).mean()
 
     def shift(self, own: Tensor) -> Tensor:
@@ -178,9 +178,7 @@ class ArcFace(_MarginSoftmax):
     paper = "Deng et al. 2019"
     search: ClassVar = {**ProxyLoss.search, "margin": Space(0.1, 1), "scale": Space(8, 256, log=True)}
 
-    def __init__(
-        self, num_classes: int, dim: int, *, margin: float = 0.5, scale: float = 16.0, monotone: bool = False
-    ):
+    def __init__(self, num_classes: int, dim: int, *, margin: float = 0.5, scale: float = 16.0, monotone: bool = False):
         between(0, math.pi, margin=margin)
         super().__init__(num_classes, dim, margin, scale)
         self.monotone = monotone
@@ -188,7 +186,7 @@ class ArcFace(_MarginSoftmax):
     def shift(self, own: Tensor) -> Tensor:
         """cos(θ + m) for the cosines (B,) with the true class; clamped at ±(1 - 1e-7), where its gradient is finite."""
         cos = own.clamp(-1 + 1e-7, 1 - 1e-7)
-        shifted = cos * math.cos(self.margin) - (1 - cos.square()).sqrt() * math.sin(self.margin)   # cos(θ + m)
+        shifted = cos * math.cos(self.margin) - (1 - cos.square()).sqrt() * math.sin(self.margin)  # cos(θ + m)
         if not self.monotone:
             return shifted
         return torch.where(cos >= -math.cos(self.margin), shifted, cos - self.margin * math.sin(self.margin))

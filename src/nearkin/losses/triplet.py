@@ -41,11 +41,7 @@ class Triplet(TripletLoss):
     search: ClassVar = {"margin": Space(0.02, 0.5)}
 
     def __init__(
-        self,
-        *,
-        margin: float = 0.2,
-        squared: bool = True,
-        reduction: Literal["mean", "mean_active"] = "mean",
+        self, *, margin: float = 0.2, squared: bool = True, reduction: Literal["mean", "mean_active"] = "mean"
     ):
         super().__init__()
         at_least(0, margin=margin)
@@ -57,7 +53,7 @@ class Triplet(TripletLoss):
     def compute(self, pairs: Pairs, triplets: Triplets | None = None) -> Tensor:
         """The scalar value over the listed triplets (T,), or over all triplets of the batch if there is no list."""
         if triplets is None:
-            d = pairs.d2 if self.squared else pairs.d                                           # (B, M)
+            d = pairs.d2 if self.squared else pairs.d  # (B, M)
             total, count, active = all_triplets(d, pairs.positive, pairs.negative, self.margin)
         else:
             at = pairs.d2_at if self.squared else pairs.d_at
@@ -73,13 +69,11 @@ def listed_triplets(d_ap: Tensor, d_an: Tensor, margin: float) -> tuple[Tensor, 
 
     d_ap and d_an are (T,).
     """
-    terms = (d_ap - d_an + margin).relu()                                                       # (T,)
+    terms = (d_ap - d_an + margin).relu()  # (T,)
     return terms.sum(), torch.tensor(len(terms), device=terms.device), (terms > 0).sum()
 
 
-def all_triplets(
-    d: Tensor, positive: Tensor, negative: Tensor, margin: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def all_triplets(d: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor, Tensor]:
     """The same three scalars over all triplets of a batch, without listing them; d and both masks are (B, M).
 
     A hinge is linear where it is active, so the sum is Σ w·d + γ·#active, where w counts at (a, p) the negatives nearer
@@ -87,7 +81,7 @@ def all_triplets(
     """
     count = (positive.sum(1) * negative.sum(1)).sum()
     with torch.no_grad():
-        slots = int(positive.sum(1).max()) if len(d) else 0                                     # P
+        slots = int(positive.sum(1).max()) if len(d) else 0  # P
         weight = torch.zeros_like(d)
         active = torch.zeros_like(count)
         for rows in row_blocks(d):
@@ -95,18 +89,16 @@ def all_triplets(
     return (d * weight).sum() + margin * active.to(d.dtype), count, active
 
 
-def _count_active(
-    d: Tensor, positive: Tensor, negative: Tensor, margin: float, slots: int, weight: Tensor
-) -> Tensor:
+def _count_active(d: Tensor, positive: Tensor, negative: Tensor, margin: float, slots: int, weight: Tensor) -> Tensor:
     """The number of active triplets of a block of b anchors; adds w (see `all_triplets`) to `weight` (b, M) in place.
 
     slots is the largest number of positives per anchor.
     """
-    reach = d.masked_fill(~positive, -torch.inf).topk(slots, dim=1)                             # (b, P), largest first
+    reach = d.masked_fill(~positive, -torch.inf).topk(slots, dim=1)  # (b, P), largest first
     column = reach.indices.flip(1)
-    reached = reach.values.flip(1).add_(margin)                                                 # (b, P) ascending
-    missed = torch.searchsorted(reached, d, right=True)                                         # (b, M) reaches <= d
+    reached = reach.values.flip(1).add_(margin)  # (b, P) ascending
+    missed = torch.searchsorted(reached, d, right=True)  # (b, M) reaches <= d
     weight.sub_((slots - missed).mul_(negative))
     nearer = missed.new_zeros(len(d), slots + 1).scatter_add_(1, missed, negative.long()).cumsum(1)[:, :slots]
-    weight.scatter_add_(1, column, nearer.to(weight.dtype))                                     # empty slots add 0
+    weight.scatter_add_(1, column, nearer.to(weight.dtype))  # empty slots add 0
     return nearer.sum()

@@ -26,7 +26,7 @@ class Method(nn.Module):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    head: ClassVar[str] = "linear"          # the head of the model that it needs
+    head: ClassVar[str] = "linear"  # the head of the model that it needs
     search: ClassVar[Mapping[str, Space]] = {}
 
     @classmethod

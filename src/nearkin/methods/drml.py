@@ -45,7 +45,7 @@ class DRML(Method):
     """
 
     paper: ClassVar[str] = "Zheng et al. 2021"
-    head: ClassVar[str] = "drml"                    # the head that gives nodes and parts
+    head: ClassVar[str] = "drml"  # the head that gives nodes and parts
     search: ClassVar = {"w_rep": Space(1, 100, log=True), "w_rec": Space(0.1, 10, log=True)}
 
     def __init__(
@@ -64,10 +64,10 @@ class DRML(Method):
             raise NearkinError("mixup does not go with method drml: a mixed sample has no branch; choices: norm, rho")
         self.whole = whole
         self.branches = nn.ModuleList(branches)
-        self.decoder = PartLinear(len(branches), node_dim, part_features)                   # E, e
+        self.decoder = PartLinear(len(branches), node_dim, part_features)  # E, e
         self.w_rep = w_rep
         self.w_rec = w_rec
-        self.filled: Tensor | None = None                           # share of each branch in the last call
+        self.filled: Tensor | None = None  # share of each branch in the last call
 
     @classmethod
     def around(cls, objective: Callable[[int], Method], model: Model, **settings: Any) -> "DRML":
@@ -78,21 +78,19 @@ class DRML(Method):
         branches = [objective(model.dim // parts) for _ in range(parts)]
         return cls(objective(model.dim), branches, model.backbone.features // parts, model.dim // parts, **settings)
 
-    def forward(
-        self, embedded: Any, labels: Tensor, generator: Generator | None = None, memory: Any = None
-    ) -> Tensor:
+    def forward(self, embedded: Any, labels: Tensor, generator: Generator | None = None, memory: Any = None) -> Tensor:
         """w_rep·L_0 of the whole batch, plus every branch on its samples, plus the reconstruction errors."""
         if memory is not None:
             self.check_memory()
         nodes, parts = self.check(embedded)
-        errors = (self.decoder(nodes.detach()) - parts.detach()).square().mean(2)           # (B, K)
-        branch_of = errors.argmin(1)                                                        # (B,)
-        sizes = (branch_of[:, None] == torch.arange(len(self.branches), device=branch_of.device)).sum(0)    # (K,)
+        errors = (self.decoder(nodes.detach()) - parts.detach()).square().mean(2)  # (B, K)
+        branch_of = errors.argmin(1)  # (B,)
+        sizes = (branch_of[:, None] == torch.arange(len(self.branches), device=branch_of.device)).sum(0)  # (K,)
         self.filled = sizes / max(1, len(branch_of))
         value = self.w_rep * self.whole(embedded.z, labels, generator) + self.w_rec * errors.mean()
-        samples_of = branch_of.argsort(stable=True).split(sizes.tolist())       # one wait for the device, not K
+        samples_of = branch_of.argsort(stable=True).split(sizes.tolist())  # one wait for the device, not K
         for k, (branch, chosen) in enumerate(zip(self.branches, samples_of, strict=True)):
-            node = nodes[chosen, k]                                                            # (B_k, d)
+            node = nodes[chosen, k]  # (B_k, d)
             value = value + (branch(node, labels[chosen], generator) if len(chosen) > 1 else node.sum() * 0)
         return value
 

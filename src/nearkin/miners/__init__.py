@@ -18,11 +18,20 @@ from nearkin.miners.random import Random
 from nearkin.miners.semihard import Semihard
 
 __all__ = [
-    "All", "DistanceWeighted", "ForeignMiner", "Hard", "HardFloor", "Miner", "MultiSimilarity", "Random", "Semihard",
-    "Softhard", "as_indices",
-]  # fmt: skip
+    "All",
+    "DistanceWeighted",
+    "ForeignMiner",
+    "Hard",
+    "HardFloor",
+    "Miner",
+    "MultiSimilarity",
+    "Random",
+    "Semihard",
+    "Softhard",
+    "as_indices",
+]
 
-explain_modules(__name__)                   # nearkin.miners.random(...) names Random
+explain_modules(__name__)  # nearkin.miners.random(...) names Random
 
 
 def __dir__() -> list[str]:

@@ -48,11 +48,11 @@ class Miner:
         references ref_emb (M, D) with ref_labels (M,). Without a generator, the global random state is used.
         """
         pairs = Pairs.of(embeddings, labels, ref_emb=ref_emb, ref_labels=ref_labels)
-        if not pairs.same.numel():                                  # no anchors, or no references
+        if not pairs.same.numel():  # no anchors, or no references
             none = torch.zeros(0, dtype=torch.long, device=pairs.z.device)
             return PairMasks(pairs.same, pairs.same) if self.gives is PairMasks else Triplets(none, none, none)
         if self.gives is PairMasks:
-            _ = pairs.s                                             # with its graph, because the loss will read it too
+            _ = pairs.s  # with its graph, because the loss will read it too
         with torch.no_grad():
             return self.mine(pairs.detach(), generator)
 
@@ -66,7 +66,7 @@ class Miner:
         if getattr(loss, "margin", None) is None:
             raise NearkinError(f"{type(self).__name__}: {type(loss).__name__} has no margin to share; set the miner's")
         other = copy.copy(self)
-        other.margin = loss.margin                                  # type: ignore[attr-defined]
+        other.margin = loss.margin  # type: ignore[attr-defined]
         return other
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
@@ -79,7 +79,7 @@ def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
 
     `has` tells whether the anchor has so many positives; where it has not, the column means nothing.
     """
-    count = pairs.positive.sum(1)                                                               # (B,)
+    count = pairs.positive.sum(1)  # (B,)
     columns = pairs.positive.nonzero()[:, 1]
     first = count.cumsum(0) - count
     for slot in range(int(count.max()) if len(count) else 0):

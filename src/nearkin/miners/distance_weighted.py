@@ -50,21 +50,21 @@ class DistanceWeighted(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """One triplet per anchor that has a positive and a negative, drawn with the generator."""
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         positive = draw_one(pairs.positive, generator)[anchor]
-        up_to = double(self.weights(pairs)[anchor]).cumsum(1)                                   # (T, M)
+        up_to = double(self.weights(pairs)[anchor]).cumsum(1)  # (T, M)
         chance = drawn(torch.rand, len(anchor), 1, generator=generator, device=up_to.device, dtype=torch.float64)
-        negative = torch.searchsorted(up_to, chance.mul_(up_to[:, -1:]), right=True)[:, 0]      # (T,)
+        negative = torch.searchsorted(up_to, chance.mul_(up_to[:, -1:]), right=True)[:, 0]  # (T,)
         return Triplets(anchor, positive, negative.to(anchor.device))
 
     def weights(self, pairs: Pairs) -> Tensor:
         """P(n | a), (B, M): each row sums to 1, or is 0 for an anchor without negatives."""
         dim = pairs.z.shape[1]
-        d2 = (2 - 2 * pairs.s).clamp_(self.cutoff**2, (2 - 1e-4) ** 2)                          # (B, M)
+        d2 = (2 - 2 * pairs.s).clamp_(self.cutoff**2, (2 - 1e-4) ** 2)  # (B, M)
         allowed = pairs.negative
         if self.upper is not None:
             below = allowed & (d2 < self.upper**2)
             allowed = torch.where(below.any(1, keepdim=True), below, allowed)
-        log = (d2 / -4).log1p_().mul_((3 - dim) / 2).add_(d2.log_(), alpha=(2 - dim) / 2)       # (B, M) -log q
+        log = (d2 / -4).log1p_().mul_((3 - dim) / 2).add_(d2.log_(), alpha=(2 - dim) / 2)  # (B, M) -log q
         log.masked_fill_(~allowed, -torch.inf)
         return log.softmax(1).masked_fill_(~allowed, 0)

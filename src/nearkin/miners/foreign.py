@@ -27,10 +27,10 @@ class ForeignMiner(Miner):
 
     def __init__(self, miner: Any, *, dim: int = 8):
         self.miner = miner
-        with torch.random.fork_rng(devices=[]):                     # the trial leaves the random state as it was
+        with torch.random.fork_rng(devices=[]):  # the trial leaves the random state as it was
             labels = torch.arange(16) // 4
             trial = Pairs.of(torch.randn(16, dim), labels)
-            self.gives = type(self.mine(trial, None))               # type: ignore[misc]
+            self.gives = type(self.mine(trial, None))  # type: ignore[misc]
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
         """What the other library's miner chooses, as `Triplets` of (T,) or `PairMasks` of (B, M).
@@ -38,11 +38,13 @@ class ForeignMiner(Miner):
         It draws from the global random state, which is seeded from the generator for the call and restored afterwards.
         Where references other than the batch exist, they are its third and fourth arguments.
         """
-        batch = (pairs.z, pairs.labels) if pairs.square else (
-            pairs.z, pairs.labels, pairs.reference_z, pairs.reference_labels
-        )  # fmt: skip
+        batch = (
+            (pairs.z, pairs.labels)
+            if pairs.square
+            else (pairs.z, pairs.labels, pairs.reference_z, pairs.reference_labels)
+        )
         with torch.random.fork_rng(devices=[]):
-            if generator is not None:                               # foreign miners draw from the global state
+            if generator is not None:  # foreign miners draw from the global state
                 torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
             found: Any = self.miner(*batch)
         return from_indices(found, pairs, f"{type(self.miner).__name__}'s")

@@ -34,7 +34,7 @@ class Hard(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """One triplet per anchor that has a positive and a negative; the generator is not used."""
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         positive = pairs.s.masked_fill(~pairs.positive, torch.inf).argmin(1)
         negative = pairs.s.masked_fill(~pairs.negative, -torch.inf).argmax(1)
         return Triplets(anchor, positive[anchor], negative[anchor])
@@ -72,10 +72,10 @@ class HardFloor(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """One triplet per anchor that has a positive and a negative, drawn with the generator."""
-        furthest = pairs.d.masked_fill(~pairs.positive, 0).amax(1, keepdim=True)                # (B, 1)
-        raised = pairs.d.maximum(furthest.clamp_max(self.floor)).masked_fill(~pairs.negative, torch.inf)    # (B, M)
-        nearest = pairs.negative & (raised == raised.amin(1, keepdim=True))                     # (B, M)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        furthest = pairs.d.masked_fill(~pairs.positive, 0).amax(1, keepdim=True)  # (B, 1)
+        raised = pairs.d.maximum(furthest.clamp_max(self.floor)).masked_fill(~pairs.negative, torch.inf)  # (B, M)
+        nearest = pairs.negative & (raised == raised.amin(1, keepdim=True))  # (B, M)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         return Triplets(anchor, draw_one(pairs.positive, generator)[anchor], draw_one(nearest, generator)[anchor])
 
 
@@ -101,11 +101,11 @@ class Softhard(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """One triplet per anchor that has a positive and a negative, drawn with the generator."""
-        furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)        # (B, 1)
-        nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
-        hard_positive = pairs.positive & (pairs.s < nearest)                                    # (B, M)
-        hard_negative = pairs.negative & (pairs.s > furthest)                                   # (B, M)
+        furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)  # (B, 1)
+        nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)  # (B, 1)
+        hard_positive = pairs.positive & (pairs.s < nearest)  # (B, M)
+        hard_negative = pairs.negative & (pairs.s > furthest)  # (B, M)
         hard_positive = torch.where(hard_positive.any(1, keepdim=True), hard_positive, pairs.positive)
         hard_negative = torch.where(hard_negative.any(1, keepdim=True), hard_negative, pairs.negative)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         return Triplets(anchor, draw_one(hard_positive, generator)[anchor], draw_one(hard_negative, generator)[anchor])

@@ -47,11 +47,11 @@ class MultiSimilarity(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> PairMasks:
         """The masks (B, M) of the kept pairs; the generator is not used."""
-        furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)        # (B, 1)
-        nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)        # (B, 1)
-        positive = pairs.positive & (pairs.s - self.epsilon < nearest)                          # (B, M)
-        negative = pairs.negative & (pairs.s + self.epsilon > furthest)                         # (B, M)
+        furthest = pairs.s.masked_fill(~pairs.positive, torch.inf).amin(1, keepdim=True)  # (B, 1)
+        nearest = pairs.s.masked_fill(~pairs.negative, -torch.inf).amax(1, keepdim=True)  # (B, 1)
+        positive = pairs.positive & (pairs.s - self.epsilon < nearest)  # (B, M)
+        negative = pairs.negative & (pairs.s + self.epsilon > furthest)  # (B, M)
         if self.one_sided:
             return PairMasks(positive, negative)
-        whole = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)                   # (B, 1)
+        whole = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)  # (B, 1)
         return PairMasks(positive & whole, negative & whole)

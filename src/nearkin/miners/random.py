@@ -34,10 +34,10 @@ class Random(Miner):
         Triplet number t is found by arithmetic, so that the list of B·P·N triplets is never written down: anchors own
         consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder.
         """
-        positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)                     # (B,)
-        ends = (positives * negatives).cumsum(0)                                                # (B,)
+        positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)  # (B,)
+        ends = (positives * negatives).cumsum(0)  # (B,)
         total = int(ends[-1]) if len(ends) else 0
-        chosen = _distinct(total, min(len(pairs.z), total), generator, ends.device)             # (T,)
+        chosen = _distinct(total, min(len(pairs.z), total), generator, ends.device)  # (T,)
         anchor = torch.searchsorted(ends, chosen, right=True)
         offset = chosen - (ends[anchor] - (positives * negatives)[anchor])
         p, n = offset // negatives[anchor], offset % negatives[anchor]
@@ -57,7 +57,7 @@ def _distinct(total: int, count: int, generator: Generator | None, device: torch
         seen = torch.full((len(different),), len(order), device=home).scatter_reduce_(
             0, first, torch.arange(len(order), device=home), "amin"
         )
-        chosen = order[seen.sort().values]                          # first occurrences, in order of drawing
+        chosen = order[seen.sort().values]  # first occurrences, in order of drawing
     return chosen[:count].to(device)
 
 

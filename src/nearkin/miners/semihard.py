@@ -56,14 +56,14 @@ class Semihard(Miner):
         margin = self.margin
 
         def within(positive: Tensor) -> Tensor:
-            d_ap = pairs.d.gather(1, positive[:, None])                                         # (B, 1)
-            return (pairs.d > d_ap) & (pairs.d - d_ap <= margin)                                # (B, M)
+            d_ap = pairs.d.gather(1, positive[:, None])  # (B, 1)
+            return (pairs.d > d_ap) & (pairs.d - d_ap <= margin)  # (B, M)
 
         if self.every:
             return triplets_where(pairs, within)
-        positive = draw_one(pairs.positive, generator)                                          # (B,)
+        positive = draw_one(pairs.positive, generator)  # (B,)
         if self.hardest:
-            beyond = pairs.negative & (pairs.d > pairs.d.gather(1, positive[:, None]))          # (B, M)
+            beyond = pairs.negative & (pairs.d > pairs.d.gather(1, positive[:, None]))  # (B, M)
             negative = pairs.d.masked_fill(~beyond, torch.inf).argmin(1)
             fallback = ~beyond.any(1)
         else:
@@ -71,5 +71,5 @@ class Semihard(Miner):
             negative = draw_one(admissible, generator)
             fallback = ~admissible.any(1)
         negative = torch.where(fallback, draw_one(pairs.negative, generator), negative)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]                # (T,)
+        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         return Triplets(anchor, positive[anchor], negative[anchor])

@@ -16,7 +16,24 @@ from nearkin.models.resnet50 import ResNet50
 from nearkin.models.timm import Timm
 
 __all__ = [
-    "BNInception", "Backbone", "ConvNet", "DRMLHead", "EfficientNetLite0", "FeatureSource", "FittedHead", "GoogLeNet",
-    "InputRecord", "LDAHead", "LinearHead", "Model", "NCAHead", "NoHead", "PCAHead", "PCAWhiteningHead", "ResNet50",
-    "Timm", "build_model", "create_backbone",
-]  # fmt: skip
+    "BNInception",
+    "Backbone",
+    "ConvNet",
+    "DRMLHead",
+    "EfficientNetLite0",
+    "FeatureSource",
+    "FittedHead",
+    "GoogLeNet",
+    "InputRecord",
+    "LDAHead",
+    "LinearHead",
+    "Model",
+    "NCAHead",
+    "NoHead",
+    "PCAHead",
+    "PCAWhiteningHead",
+    "ResNet50",
+    "Timm",
+    "build_model",
+    "create_backbone",
+]

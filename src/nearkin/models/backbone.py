@@ -55,10 +55,10 @@ class InputRecord:
 
     def normalise(self, images: Tensor) -> Tensor:
         """RGB images (B, 3, H, W) uint8 -> the network's input (B, 3, H, W) float32, channels last in memory."""
-        x = images.flip(1) if self.bgr else images                                          # (B, 3, H, W) uint8
+        x = images.flip(1) if self.bgr else images  # (B, 3, H, W) uint8
         x = x.to(dtype=torch.float32, memory_format=torch.channels_last)
         mean, std = (x.new_tensor(v).view(1, 3, 1, 1) for v in (self.mean, self.std))
-        return x.mul_(self.scale).sub_(mean).div_(std)                                      # (B, 3, H, W)
+        return x.mul_(self.scale).sub_(mean).div_(std)  # (B, 3, H, W)
 
 
 class Backbone(nn.Module):
@@ -100,7 +100,7 @@ class Backbone(nn.Module):
         """Normalised images (B, 3, H, W) -> the last map (B, C, h, w): all stages one after another."""
         for name in self.stages:
             x = self.run_stage(name, x)
-        return x                                                                            # (B, C, h, w)
+        return x  # (B, C, h, w)
 
     @classmethod
     def check_side(cls, side: int) -> None:
@@ -205,7 +205,7 @@ def channels(backbone: Backbone, name: str) -> int:
             out = backbone.eval()(backbone.record.normalise(image))
     except NearkinError:
         raise
-    except Exception as error:      # whatever the network of another raises
+    except Exception as error:  # whatever the network of another raises
         raise NearkinError(
             f"backbone {name!r} fails on an image of {side} x {side} (the size in its record): {in_one_line(error)}"
         ) from error

@@ -16,10 +16,10 @@ LEAST_SIDE = 63
 class Widths(NamedTuple):
     """Output channels of the convolutions of one inception block, branch by branch."""
 
-    one: int                                # 1x1; 0: the block halves the map and has no such branch
-    three: tuple[int, int]                  # 3x3_reduce, 3x3
-    double: tuple[int, int]                 # double_3x3_reduce, each of the two 3x3
-    project: int                            # pool_proj; 0: the pool is not projected
+    one: int  # 1x1; 0: the block halves the map and has no such branch
+    three: tuple[int, int]  # 3x3_reduce, 3x3
+    double: tuple[int, int]  # double_3x3_reduce, each of the two 3x3
+    project: int  # pool_proj; 0: the pool is not projected
 
 
 INCEPTIONS = {
@@ -125,7 +125,7 @@ class BNInception(Backbone):
         double = self.conv(f"{name}_double_3x3_2", double)
         if not INCEPTIONS[name].one:
             return torch.cat([three, double, halved(x)], 1)
-        if name == "inception_5b":          # the only block with a branch of maxima
+        if name == "inception_5b":  # the only block with a branch of maxima
             pool = F.max_pool2d(x, 3, 1, padding=1)
         else:
             pool = F.avg_pool2d(x, 3, 1, padding=1)

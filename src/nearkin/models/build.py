@@ -37,9 +37,19 @@ def build_model(
     if weights is not None:
         load_weights(trunk, weights)
     model = Model(
-        trunk, pool=pool, head=head, dim=dim, init=init, parts=parts, pre_norm=pre_norm, norm=norm,
-        freeze_bn=freeze_bn, bn_affine=bn_affine, cut=cut, pretrained=weights is not None,
-    )  # fmt: skip
+        trunk,
+        pool=pool,
+        head=head,
+        dim=dim,
+        init=init,
+        parts=parts,
+        pre_norm=pre_norm,
+        norm=norm,
+        freeze_bn=freeze_bn,
+        bn_affine=bn_affine,
+        cut=cut,
+        pretrained=weights is not None,
+    )
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # 1.7 times faster on a CPU
 
 
@@ -55,7 +65,7 @@ def create_backbone(name: str) -> Backbone:
         made = part()
     except NearkinError:
         raise
-    except Exception as error:      # whatever the constructor of another raises
+    except Exception as error:  # whatever the constructor of another raises
         raise NearkinError(f"backbone {name!r} cannot be built: {in_one_line(error)}") from error
     if not isinstance(made, nn.Module):
         kinds = "a nearkin.models.Backbone or any other torch.nn.Module"
@@ -82,7 +92,7 @@ def _is_new(part: Any) -> bool:
 def makes_network(part: Any) -> bool:
     """Is it a function that could make a network: written in Python, not in its standard library, and content without
     arguments?"""
-    function = getattr(part, "func", part)                          # a partial
+    function = getattr(part, "func", part)  # a partial
     if not (inspect.isfunction(function) or (function is not part and inspect.isclass(function))):
         return False
     needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
@@ -90,6 +100,8 @@ def makes_network(part: Any) -> bool:
     return alone and function.__module__.partition(".")[0] not in sys.stdlib_module_names
 
 
-BACKBONES.takes(nn.Module, form=makes_network,
-                words="a nearkin.models.Backbone, any other torch.nn.Module, or a function without arguments that "
-                "makes one")  # fmt: skip
+BACKBONES.takes(
+    nn.Module,
+    form=makes_network,
+    words="a nearkin.models.Backbone, any other torch.nn.Module, or a function without arguments that makes one",
+)

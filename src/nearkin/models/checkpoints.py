@@ -9,7 +9,7 @@ from pathlib import Path
 from nearkin.errors import NearkinError
 
 VARIABLE = "NEARKIN_WEIGHTS"
-PACKAGED = "efficientnet_lite0"                 # the backbone whose weights come in a Python package
+PACKAGED = "efficientnet_lite0"  # the backbone whose weights come in a Python package
 TORCHVISION = "https://download.pytorch.org/models/"
 CADENE = "http://data.lip6.fr/cadene/pretrainedmodels/"
 TIMM = "https://github.com/huggingface/pytorch-image-models/releases/download/v0.1-rsb-weights/"

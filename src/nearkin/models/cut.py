@@ -33,9 +33,9 @@ from nearkin.storage import atomic, locked
 BATCH = 64
 # a mark and the CRC-32 of all that stands before; 13 bytes, an odd number, which no rows of float16 can fill
 SUM, MARK = struct.Struct("<9sI"), b"nearkin 1"
-BLOCK = 1 << 20     # bytes that are read at a time for it
-VERSION = 2     # raise it when the same settings begin to give other features
-_verified: set[tuple[int, int, int, int]] = set()           # device, inode, time and size of files that were compared
+BLOCK = 1 << 20  # bytes that are read at a time for it
+VERSION = 2  # raise it when the same settings begin to give other features
+_verified: set[tuple[int, int, int, int]] = set()  # device, inode, time and size of files that were compared
 
 
 class Pixels(Protocol):
@@ -109,10 +109,10 @@ class FeatureSource:
         if augmented is not None:
             counts[:] = 1
             counts[augmented] = views
-        self.counts = torch.from_numpy(counts)                      # (N,) views of each image
-        self.first = self.counts.cumsum(0) - self.counts            # (N,) row of its plain view
+        self.counts = torch.from_numpy(counts)  # (N,) views of each image
+        self.first = self.counts.cumsum(0) - self.counts  # (N,) row of its plain view
         path = (cache_dir() if cache is None else cache) / "features" / f"{self._key(data_hash)}.npy"
-        self.rows = self._open(path)                                # (R, *F) float16, mapped
+        self.rows = self._open(path)  # (R, *F) float16, mapped
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -125,11 +125,11 @@ class FeatureSource:
         """
         counts = self.counts[indices]
         view = (torch.rand(len(counts), generator=generator, dtype=torch.float64) * counts).long()
-        return self._read((self.first[indices] + view)[only])       # (B, *F)
+        return self._read((self.first[indices] + view)[only])  # (B, *F)
 
     def test(self, indices: np.ndarray) -> Tensor:
         """Features (B, *F) float32 of the images at `indices` (B,), each in its plain view."""
-        return self._read(self.first[indices])                      # (B, *F)
+        return self._read(self.first[indices])  # (B, *F)
 
     def _read(self, rows: Tensor) -> Tensor:
         return torch.from_numpy(self.rows[rows.numpy()]).float()
@@ -138,9 +138,9 @@ class FeatureSource:
 
     def _open(self, path: Path) -> np.ndarray:
         if not readable(path):
-            with locked(path):                                      # a second worker waits here, then finds the file
+            with locked(path):  # a second worker waits here, then finds the file
                 if not readable(path):
-                    if path.is_dir() and not path.is_symlink():     # no file can take its place
+                    if path.is_dir() and not path.is_symlink():  # no file can take its place
                         shutil.rmtree(path)
                     self._write(path)
         return np.load(path, mmap_mode="r")
@@ -173,17 +173,17 @@ class FeatureSource:
             indices = np.arange(start, min(start + BATCH, len(self)))
             counts = self.counts[indices]
             plain = self.pixels.test(indices)
-            rows = self._front(plain)                               # (B, *F)
+            rows = self._front(plain)  # (B, *F)
             batch = rows.new_empty(len(indices), self.views, *rows.shape[1:])
             batch[:, 0] = rows
             more = np.flatnonzero(counts > 1)
             for view in range(1, self.views) if len(more) else ():
                 if view == 1 and self.flip:
                     images = plain[more].flip(-1)
-                else:                                               # one shape for all views: that of the plain one
+                else:  # one shape for all views: that of the plain one
                     images = self.pixels.train(indices[more], generator, size=plain.shape[-1])
                 batch[more, view] = self._front(images)
-            yield batch[torch.arange(self.views) < counts[:, None]].numpy()                 # (rows of B, *F)
+            yield batch[torch.arange(self.views) < counts[:, None]].numpy()  # (rows of B, *F)
 
     def _front(self, images: Tensor) -> Tensor:
         device = next((p.device for p in self.model.backbone.parameters()), images.device)
@@ -200,7 +200,7 @@ class FeatureSource:
         pool = model.pool if model.cut == "all" else None
         name = getattr(backbone, "name", type(backbone).__qualname__)
         front = [name, backbone.version, repr(model.record), model.cut, pool]
-        if backbone.source is not None:                             # from outside: another network may have its weights
+        if backbone.source is not None:  # from outside: another network may have its weights
             front.append(backbone.source)
         key = sha256(json.dumps([settings, front]).encode())
         for module in model.stage_modules(model.frozen_stages):
@@ -209,7 +209,7 @@ class FeatureSource:
                 key.update(value.cpu().contiguous().numpy().tobytes())
         images = getattr(self.pixels, "images", None)
         if images is not None and getattr(self.pixels, "resize", None) is not None:
-            key.update(images.shapes.tobytes())                     # larger copies: all crops may be others
+            key.update(images.shapes.tobytes())  # larger copies: all crops may be others
         some = np.unique(np.linspace(0, len(self) - 1, 4).astype(int))
         plain = self.pixels.test(some)
         drawn = self.pixels.train(some, torch.Generator().manual_seed(0), size=plain.shape[-1])
@@ -228,7 +228,7 @@ def readable(path: Path) -> bool:
             if not _has_its_sum(path, stat.st_size - SUM.size):
                 return False
             _verified.add(file)
-    except (OSError, ValueError, EOFError, struct.error):           # absent, or not whole
+    except (OSError, ValueError, EOFError, struct.error):  # absent, or not whole
         return False
     return True
 

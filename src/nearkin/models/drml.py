@@ -22,8 +22,8 @@ class PartLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, K, inputs) to (B, K, outputs)."""
-        product = matmul(x.transpose(0, 1), self.weight.transpose(1, 2))                    # (K, B, outputs)
-        return product.transpose(0, 1) + self.bias                                          # (B, K, outputs)
+        product = matmul(x.transpose(0, 1), self.weight.transpose(1, 2))  # (K, B, outputs)
+        return product.transpose(0, 1) + self.bias  # (B, K, outputs)
 
 
 @HEADS.register("drml")
@@ -54,28 +54,28 @@ class DRMLHead(nn.Module):
         check_parts(features, dim, parts)
         d = dim // parts
         self.parts = parts
-        self.embed = PartLinear(parts, features // parts, d)                                # A
-        self.edge_from = PartLinear(parts, features // parts, d)                            # A'
-        self.edge_to = PartLinear(parts, features // parts, d)                              # B'
-        self.score_weight = nn.Parameter(torch.randn(d) * math.sqrt(2))                     # w, of one output
-        self.score_bias = nn.Parameter(torch.zeros(()))                                     # b
-        self.merge_weight = nn.Parameter(torch.eye(d, 2 * d))                               # Ω
-        self.merge_bias = nn.Parameter(torch.zeros(d))                                      # ω
+        self.embed = PartLinear(parts, features // parts, d)  # A
+        self.edge_from = PartLinear(parts, features // parts, d)  # A'
+        self.edge_to = PartLinear(parts, features // parts, d)  # B'
+        self.score_weight = nn.Parameter(torch.randn(d) * math.sqrt(2))  # w, of one output
+        self.score_bias = nn.Parameter(torch.zeros(()))  # b
+        self.merge_weight = nn.Parameter(torch.eye(d, 2 * d))  # Ω
+        self.merge_bias = nn.Parameter(torch.zeros(d))  # ω
 
     def forward(self, f: Tensor) -> Embedded:
         """Pooled features (B, F) to embeddings (B, D), with nodes and parts beside them."""
-        parts = at_least_float32(f).unflatten(1, (self.parts, -1))                          # (B, K, F/K)
-        nodes = unit(self.embed(parts))                                                     # (B, K, d)
+        parts = at_least_float32(f).unflatten(1, (self.parts, -1))  # (B, K, F/K)
+        nodes = unit(self.embed(parts))  # (B, K, d)
         parts = parts.detach()
-        sums = matmul(self.scores(parts).transpose(1, 2), nodes)                            # (B, K, d) n'
-        o = matmul(torch.cat([nodes, sums], 2), self.merge_weight.T) + self.merge_bias      # (B, K, d)
+        sums = matmul(self.scores(parts).transpose(1, 2), nodes)  # (B, K, d) n'
+        o = matmul(torch.cat([nodes, sums], 2), self.merge_weight.T) + self.merge_bias  # (B, K, d)
         return Embedded(o.flatten(1), {"nodes": nodes, "parts": parts})
 
     def scores(self, parts: Tensor) -> Tensor:
         """S, over k of each l a share; w·U and w·V first, so that no (B, K, K, d) is held."""
-        u = matmul(self.edge_from(parts), self.score_weight)                                # (B, K)
-        v = matmul(self.edge_to(parts), self.score_weight)                                  # (B, K)
-        s = (u[:, :, None] - v[:, None, :] + self.score_bias).relu()                        # (B, K, K)
+        u = matmul(self.edge_from(parts), self.score_weight)  # (B, K)
+        v = matmul(self.edge_to(parts), self.score_weight)  # (B, K)
+        s = (u[:, :, None] - v[:, None, :] + self.score_bias).relu()  # (B, K, K)
         return F.normalize(s, p=1, dim=1)
 
     def extra_repr(self) -> str:

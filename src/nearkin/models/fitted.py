@@ -53,8 +53,8 @@ class PCAHead(FittedHead):
                 f"model.dim={dim}: model.head={self.name} has at most as many dimensions as the pooled feature, "
                 f"{features}"
             )
-        self.register_buffer("mean", torch.zeros(features))                                 # (F,) μ
-        self.register_buffer("axes", torch.zeros(dim, features))                            # (D, F) A
+        self.register_buffer("mean", torch.zeros(features))  # (F,) μ
+        self.register_buffer("axes", torch.zeros(dim, features))  # (D, F) A
 
     def fit(self, features: Tensor, labels: Tensor) -> None:
         """Mean and directions from the features (N, F) of the training images."""
@@ -64,13 +64,13 @@ class PCAHead(FittedHead):
                 f"model.dim={dim}: model.head={self.name} has at most as many dimensions as there are training "
                 f"images, {len(features)}"
             )
-        blocks = features.cpu().split(BLOCK)                        # float64 of all at once may not fit into memory
-        mean = sum(block.double().sum(0) for block in blocks) / len(features)               # (F,)
-        scatter = sum((x := block.double() - mean).T @ x for block in blocks)               # (F, F)
-        axes = torch.linalg.eigh(scatter).eigenvectors.T.flip(0)[:dim]                      # (D, F)
-        largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))                        # (D, 1)
+        blocks = features.cpu().split(BLOCK)  # float64 of all at once may not fit into memory
+        mean = sum(block.double().sum(0) for block in blocks) / len(features)  # (F,)
+        scatter = sum((x := block.double() - mean).T @ x for block in blocks)  # (F, F)
+        axes = torch.linalg.eigh(scatter).eigenvectors.T.flip(0)[:dim]  # (D, F)
+        largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))  # (D, 1)
         for held, found in ((self.mean, mean), (self.axes, axes * largest.sign())):
-            held.copy_(found.to(held.dtype))                        # on the CPU: not every device has float64
+            held.copy_(found.to(held.dtype))  # on the CPU: not every device has float64
 
     def forward(self, f: Tensor) -> Tensor:
         """Pooled features (B, F) to embeddings (B, D)."""

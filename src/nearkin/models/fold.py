@@ -21,7 +21,7 @@ from nearkin.numerics import double
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS: tuple[type[_BatchNorm], ...] = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-TOLERANCE = 1e-3                    # of the largest value: folding moves the result by rounding alone, some 1e-6
+TOLERANCE = 1e-3  # of the largest value: folding moves the result by rounding alone, some 1e-6
 
 Network = TypeVar("Network", bound=nn.Module)
 Pair = tuple[_ConvNd, _BatchNorm]
@@ -48,11 +48,11 @@ def folded(
         return network
     try:
         twin, of = _copied(network)
-    except (RuntimeError, TypeError):               # it holds what cannot be copied: a graph, a lock, a file
+    except (RuntimeError, TypeError):  # it holds what cannot be copied: a graph, a lock, a file
         return network
     folds = {of[norm] for _, norm in pairs}
     for conv, norm in pairs:
-        _fold(of[conv], of[norm])                   # type: ignore[arg-type]
+        _fold(of[conv], of[norm])  # type: ignore[arg-type]
     for module in twin.modules():
         for name, child in module.named_children():
             if child in folds:
@@ -65,20 +65,20 @@ def _watched(
 ) -> tuple[list[Pair], Tensor]:
     """The convolutions whose output went, as it was, into a BatchNorm of the network, each with that BatchNorm; and
     what the network gave."""
-    made: dict[int, tuple[_ConvNd, Tensor, int]] = {}       # held, so that no later tensor gets the same id
+    made: dict[int, tuple[_ConvNd, Tensor, int]] = {}  # held, so that no later tensor gets the same id
     calls: Counter[nn.Module] = Counter()
     before: dict[_BatchNorm, _ConvNd] = {}
 
     def after_conv(conv: nn.Module, args: Any, out: Any) -> None:
         calls[conv] += 1
         if isinstance(out, Tensor):
-            made[id(out)] = (conv, out, out._version)       # type: ignore[assignment]
+            made[id(out)] = (conv, out, out._version)  # type: ignore[assignment]
 
     def before_norm(norm: nn.Module, args: Any) -> None:
         calls[norm] += 1
         conv, _, version = made.get(id(args[0]), (None, None, 0)) if args else (None, None, 0)
-        if conv is not None and args[0]._version == version:        # not changed in place since
-            before[norm] = conv                             # type: ignore[index]
+        if conv is not None and args[0]._version == version:  # not changed in place since
+            before[norm] = conv  # type: ignore[index]
 
     foldable = [m for m in network.modules() if not (m._forward_hooks or m._forward_pre_hooks)]
     handles = [m.register_forward_hook(after_conv) for m in foldable if _plain_conv(m)]
@@ -90,9 +90,10 @@ def _watched(
             handle.remove()
     uses = Counter(before.values())
     return [
-        (conv, norm) for norm, conv in before.items()
+        (conv, norm)
+        for norm, conv in before.items()
         if calls[conv] == calls[norm] == uses[conv] == 1 and conv.out_channels == norm.num_features
-    ], result  # fmt: skip
+    ], result
 
 
 def _plain_conv(module: nn.Module) -> bool:
@@ -116,15 +117,15 @@ def _fold(conv: _ConvNd, norm: _BatchNorm) -> None:
     """Give the convolution the weight and bias of both, worked out in float64."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
-    scale = (double(norm.running_var) + norm.eps).rsqrt()                                   # (C,) 1/σ
+    scale = (double(norm.running_var) + norm.eps).rsqrt()  # (C,) 1/σ
     if norm.weight is not None:
         scale = scale * double(norm.weight)
     shift = -double(norm.running_mean) if conv.bias is None else double(conv.bias) - double(norm.running_mean)
-    shift = shift * scale                                                                   # (C,)
+    shift = shift * scale  # (C,)
     if norm.bias is not None:
         shift = shift + double(norm.bias)
     weight = conv.weight
-    scaled = double(weight) * scale.view(-1, *[1] * (weight.ndim - 1))                      # as the weight
+    scaled = double(weight) * scale.view(-1, *[1] * (weight.ndim - 1))  # as the weight
     for name, value in (("weight", scaled), ("bias", shift)):
         setattr(conv, name, nn.Parameter(value.to(weight.dtype).to(weight.device), weight.requires_grad))
 

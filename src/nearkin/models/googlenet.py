@@ -86,8 +86,8 @@ class GoogLeNet(Backbone):
             inputs = one + three + five + pool
         if classifier:
             self.fc = nn.Linear(self.features, 1000)
-            self.aux1 = auxiliary(512)      # behind inception4a
-            self.aux2 = auxiliary(528)      # behind inception4d
+            self.aux1 = auxiliary(512)  # behind inception4a
+            self.aux2 = auxiliary(528)  # behind inception4d
         init_convolutions(self)
 
     def stage_modules(self, name: str) -> list[nn.Module]:
@@ -100,6 +100,4 @@ class GoogLeNet(Backbone):
 
 def auxiliary(inputs: int) -> nn.ModuleDict:
     """The parameters of an auxiliary classifier on a map of so many channels; it is never run."""
-    return nn.ModuleDict({
-        "conv": ConvBN(inputs, 128, 1), "fc1": nn.Linear(2048, 1024), "fc2": nn.Linear(1024, 1000),
-    })
+    return nn.ModuleDict({"conv": ConvBN(inputs, 128, 1), "fc1": nn.Linear(2048, 1024), "fc2": nn.Linear(1024, 1000)})

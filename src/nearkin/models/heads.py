@@ -30,7 +30,7 @@ class LinearHead(nn.Linear):
     """
 
     def __init__(self, features: int, dim: int, *, init: str = "kaiming"):
-        super().__init__(features, dim)             # torch's own start
+        super().__init__(features, dim)  # torch's own start
         if init not in INITS:
             raise NearkinError(f"model.init={init!r}: {choices(str(init), INITS)}")
         if init == "kaiming":

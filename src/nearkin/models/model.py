@@ -93,10 +93,10 @@ class Model(nn.Module):
     def front(self, images: Tensor) -> Tensor:
         """uint8 RGB images (B, 3, H, W) -> what the back takes."""
         with torch.no_grad():
-            x = self.record.normalise(images)                                               # (B, 3, H, W)
+            x = self.record.normalise(images)  # (B, 3, H, W)
             for stage in self.frozen_stages:
                 x = self.backbone.run_stage(stage, x)
-            return self.pooled(x) if self.cut == "all" else x                               # (B, C) or a map
+            return self.pooled(x) if self.cut == "all" else x  # (B, C) or a map
 
     def back(self, x: Tensor, mix: Mix | None = None) -> Embedded:
         """What the front gave -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every trained
@@ -107,8 +107,8 @@ class Model(nn.Module):
             x = self.backbone.run_stage(stage, mix(depth, x) if mix else x)
         x = mix(len(self.trained_stages), x) if mix else x
         if self.cut != "all":
-            x = self.pooled(x)                                                              # (B, C)
-        out = self.head(self.pre_norm(x))                                                   # (B, D)
+            x = self.pooled(x)  # (B, C)
+        out = self.head(self.pre_norm(x))  # (B, D)
         out = out if isinstance(out, Embedded) else Embedded(out)
         return Embedded(self.norm(out.z), out.extras, mix)
 
@@ -127,8 +127,8 @@ class Model(nn.Module):
             "avg": lambda: F.adaptive_avg_pool2d(x, 1),
             "max": lambda: F.adaptive_max_pool2d(x, 1),
             "both": lambda: F.adaptive_avg_pool2d(x, 1) + F.adaptive_max_pool2d(x, 1),
-        }[self.pool]()                                                                      # (B, C, 1, 1)
-        return pooled.flatten(1)                                                            # (B, C)
+        }[self.pool]()  # (B, C, 1, 1)
+        return pooled.flatten(1)  # (B, C)
 
     def train(self, mode: bool = True) -> "Model":
         """The front never leaves eval mode. With `freeze_bn` neither does any BatchNorm: its statistics stay; its γ and

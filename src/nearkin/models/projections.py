@@ -30,7 +30,7 @@ class PCAWhiteningHead(PCAHead):
         super().fit(features, labels)
         mean, axes = self.mean.cpu().double(), self.axes.cpu().double()
         squares = sum(((block.double() - mean) @ axes.T).square().sum(0) for block in features.cpu().split(BLOCK))
-        spread = (squares / len(features)).sqrt()                                           # (D,)
+        spread = (squares / len(features)).sqrt()  # (D,)
         scale = torch.where(spread > spread.max() * 1e-6, 1 / spread, 0)
         self.axes.copy_(axes * scale[:, None])
 
@@ -50,14 +50,14 @@ class LinearMap(FittedHead):
 
     def __init__(self, features: int, dim: int):
         super().__init__()
-        self.register_buffer("mean", torch.zeros(features))                                 # (F,) μ
-        self.register_buffer("axes", torch.zeros(dim, features))                            # (D, F) A
+        self.register_buffer("mean", torch.zeros(features))  # (F,) μ
+        self.register_buffer("axes", torch.zeros(dim, features))  # (D, F) A
 
     def fit(self, features: Tensor, labels: Tensor) -> None:
         """Mean and directions from the features (N, F) of the training images and their classes (N,)."""
         x = features.cpu().double().numpy()
         self.mean.copy_(torch.from_numpy(x.mean(0)))
-        found = torch.from_numpy(self.directions(x - x.mean(0), labels.cpu().numpy()))      # (d, F), d ≤ D
+        found = torch.from_numpy(self.directions(x - x.mean(0), labels.cpu().numpy()))  # (d, F), d ≤ D
         self.axes.zero_()
         self.axes[: len(found)] = found.to(self.axes)
 
@@ -90,9 +90,9 @@ class LDAHead(LinearMap):
 
         found = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(x, labels)
         number = min(len(self.axes), len(np.unique(labels)) - 1, x.shape[1])
-        axes = found.scalings_[:, :number].T                                                # (d, F)
+        axes = found.scalings_[:, :number].T  # (d, F)
         largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], 1)
-        return axes * np.sign(largest)                                                      # the same everywhere
+        return axes * np.sign(largest)  # the same everywhere
 
 
 @HEADS.register("nca")
@@ -111,7 +111,7 @@ class NCAHead(LinearMap):
     """
 
     iterations = 50
-    matrices = 5                                            # of N² doubles that scikit-learn holds at once
+    matrices = 5  # of N² doubles that scikit-learn holds at once
 
     def directions(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The map (D, F)."""
@@ -127,4 +127,4 @@ class NCAHead(LinearMap):
                 f"{needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; take lda or pca_whitening"
             )
         found = NeighborhoodComponentsAnalysis(dim, init="pca", max_iter=self.iterations, random_state=0).fit(x, labels)
-        return found.components_                                                            # (D, F)
+        return found.components_  # (D, F)

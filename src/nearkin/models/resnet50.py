@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from nearkin.models.backbone import IMAGENET_MEAN, IMAGENET_STD, Backbone, InputRecord, init_convolutions
 from nearkin.registry import BACKBONES
 
-LAYERS = ((64, 3), (128, 4), (256, 6), (512, 3))    # per layer: width, bottlenecks
+LAYERS = ((64, 3), (128, 4), (256, 6), (512, 3))  # per layer: width, bottlenecks
 EXPANSION = 4
 
 

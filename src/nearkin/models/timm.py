@@ -29,7 +29,7 @@ class Timm(Backbone):
     """
 
     stages = ("trunk",)
-    package = "timm"                        # its version says what network it is, and counts in the name of a run
+    package = "timm"  # its version says what network it is, and counts in the name of a run
 
     def __init__(self, model: str):
         super().__init__()
@@ -41,18 +41,17 @@ class Timm(Backbone):
     def run_stage(self, name: str, x: Tensor) -> Tensor:
         """Normalised images (B, 3, H, W) -> the last map with channels first, (B, C, h, w) or (B, C, T, 1)."""
         x = self.trunk.forward_features(x)  # type: ignore[operator]
-        if x.ndim == 3:                                             # (B, P + T, C): P class and register tokens first
+        if x.ndim == 3:  # (B, P + T, C): P class and register tokens first
             patches = x[:, getattr(self.trunk, "num_prefix_tokens", 0) :]
-            return patches.transpose(1, 2).unsqueeze(-1)            # (B, C, T, 1)
+            return patches.transpose(1, 2).unsqueeze(-1)  # (B, C, T, 1)
         if x.shape[1] != self.features and x.shape[-1] == self.features:
-            return x.permute(0, 3, 1, 2)                            # some transformers keep channels last
-        return x                                                    # (B, C, h, w)
+            return x.permute(0, 3, 1, 2)  # some transformers keep channels last
+        return x  # (B, C, h, w)
 
     @property
     def network(self) -> nn.Module:
         """The timm model itself: a checkpoint has its parameter names, without `trunk.` before them."""
         return self.trunk
-
 
 
 @BACKBONES.family("timm")

@@ -23,7 +23,7 @@ def load_weights(backbone: Backbone, weights: str) -> None:
     NearkinError names what is missing, unexpected or of another shape; the backbone is then unchanged.
     """
     path = imagenet(backbone.name) if weights == "imagenet" else Path(weights).expanduser()
-    backbone.network.load_state_dict(fitting(backbone, path), strict=False)     # `fitting` was strict
+    backbone.network.load_state_dict(fitting(backbone, path), strict=False)  # `fitting` was strict
 
 
 def fitting(backbone: Backbone, path: Path) -> dict[str, Tensor]:

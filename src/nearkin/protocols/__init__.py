@@ -8,6 +8,16 @@ from nearkin.protocols.split import Split, TestRows
 from nearkin.protocols.within import Within
 
 __all__ = [
-    "MLRC", "File", "FixedVal", "Folds", "KFold", "QueryGallery", "Split", "SplitProtocol", "Standard", "TestRows",
-    "Within", "write_split",
-]  # fmt: skip
+    "MLRC",
+    "File",
+    "FixedVal",
+    "Folds",
+    "KFold",
+    "QueryGallery",
+    "Split",
+    "SplitProtocol",
+    "Standard",
+    "TestRows",
+    "Within",
+    "write_split",
+]

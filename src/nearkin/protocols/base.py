@@ -23,8 +23,8 @@ class SplitProtocol:
     """
 
     name: ClassVar[str]
-    rule: ClassVar[str]                                 # how the epoch is chosen, printed with every result
-    min_classes = 8                                     # below this, disjoint classes make no honest test
+    rule: ClassVar[str]  # how the epoch is chosen, printed with every result
+    min_classes = 8  # below this, disjoint classes make no honest test
 
     def __init__(self, *, seed: int = 0):
         self.seed = seed
@@ -44,7 +44,7 @@ class SplitProtocol:
             if table.split is not None:
                 there = f": the data have the splits {', '.join(np.unique(table.split).tolist())}"
                 there += "; train and test (or query and gallery) are needed, or no splits at all"
-            name = getattr(self, "name", type(self).__name__)       # a class that was never registered has none
+            name = getattr(self, "name", type(self).__name__)  # a class that was never registered has none
             raise NearkinError(f"protocol {name} leaves {len(train)} training and {len(query)} test images{there}")
         return Split(train, val, TestRows(query, gallery))
 
@@ -68,7 +68,7 @@ class SplitProtocol:
     def given(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Rows to learn from, test rows and gallery rows as the column `split` has them."""
         assert table.split is not None
-        if unknown := set(table.split.tolist()) - set(SPLITS):      # no sorting of a million words
+        if unknown := set(table.split.tolist()) - set(SPLITS):  # no sorting of a million words
             raise NearkinError(f"split {sorted(unknown)[0]!r} is unknown: choices: {', '.join(sorted(SPLITS))}")
         gallery = np.flatnonzero(table.split == "gallery")
         query = np.flatnonzero(np.isin(table.split, ["query", "test"]))

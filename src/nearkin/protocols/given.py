@@ -100,7 +100,7 @@ class QueryGallery(FixedVal):
         rows = rows[np.argsort(table.labels[rows], kind="stable")]  # class after class, in random order inside
         _, start, size = np.unique(table.labels[rows], return_index=True, return_counts=True)
         asked = np.where(size > 1, np.clip(np.rint(self.queries * size), 1, size - 1), 0)
-        place = np.arange(len(rows)) - np.repeat(start, size)       # of a row in its class
+        place = np.arange(len(rows)) - np.repeat(start, size)  # of a row in its class
         query = place < np.repeat(asked, size)
         if not query.any():
             raise NearkinError("protocol=query_gallery: every test class has one image; nobody could find its kin")

@@ -15,10 +15,10 @@ from nearkin.data.table import Table
 class TestRows:
     """The test rows: who asks and who is asked. Their labels are not here; a final run's test reads them anew."""
 
-    query: np.ndarray                                   # (Q,) rows of the table
-    gallery: np.ndarray | None = None                   # (G,) rows, or None: the queries search each other
+    query: np.ndarray  # (Q,) rows of the table
+    gallery: np.ndarray | None = None  # (G,) rows, or None: the queries search each other
 
-    __test__ = False                                    # pytest: this is no test
+    __test__ = False  # pytest: this is no test
 
     @property
     def images(self) -> np.ndarray:
@@ -37,8 +37,8 @@ class TestRows:
 class Split:
     """Index lists into a table: training, validation and test rows. Plain values, with no labels in them."""
 
-    train: np.ndarray                                   # rows of the table
-    val: np.ndarray                                     # rows; may be empty: then nothing is selected
+    train: np.ndarray  # rows of the table
+    val: np.ndarray  # rows; may be empty: then nothing is selected
     test: TestRows
 
     def hash(self) -> str:
@@ -56,6 +56,7 @@ class Split:
     def describe(self, table: Table) -> str:
         """One line: images and classes of each side, and the hash; and whether it is the data's own division with known
         classes. Test classes are counted, never shown."""
+
         def side(name: str, rows: np.ndarray) -> str:
             return f"{name} {len(rows)} images of {len(np.unique(table.labels[rows]))} classes"
 
@@ -72,8 +73,13 @@ class Split:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, with its hash."""
         gallery = None if self.test.gallery is None else self.test.gallery.tolist()
-        return {"hash": self.hash(), "train": self.train.tolist(), "val": self.val.tolist(),
-                "query": self.test.query.tolist(), "gallery": gallery}  # fmt: skip
+        return {
+            "hash": self.hash(),
+            "train": self.train.tolist(),
+            "val": self.val.tolist(),
+            "query": self.test.query.tolist(),
+            "gallery": gallery,
+        }
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> "Split":

@@ -71,8 +71,8 @@ class Within(SplitProtocol):
 
     def _given(self, table: Table) -> Split:
         trainval, query, gallery = self.given(table)
-        val = trainval[table.split[trainval] == "val"]              # type: ignore[index]
-        train = trainval[table.split[trainval] == "train"]          # type: ignore[index]
+        val = trainval[table.split[trainval] == "val"]  # type: ignore[index]
+        train = trainval[table.split[trainval] == "train"]  # type: ignore[index]
         if len(val) == 0:
             train, val = self.validation(table, train)
         return self.complete(table, train, val, query, gallery)

@@ -18,7 +18,7 @@ from nearkin.published.table import Cell, PublishedTable
 from nearkin.published.tables import table
 
 Values = list[float | None]
-AXES = ("method", "table", "part", "where", "column")               # the order in which lists expand
+AXES = ("method", "table", "part", "where", "column")  # the order in which lists expand
 REDUCE: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda x: sum(x) / len(x),
     "max": max,
@@ -34,17 +34,17 @@ class Claim:
 
     id: str
     source: str
-    where: str                                  # section or table of the source
-    claim: str                                  # what it says
-    kind: str                                   # order, difference, ablation, share, correlation
+    where: str  # section or table of the source
+    claim: str  # what it says
+    kind: str  # order, difference, ablation, share, correlation
     data: tuple[str, ...]
-    check: dict[str, Any] | None                # None: the source has only a figure
-    threshold: str                              # "source": the bound is the source's; "ours": our reading of a word
-    stated_in_source: bool                      # False: its words stand in the main paper
-    twin: dict[str, Any] | None                 # what a study of one's own must contain, in words
+    check: dict[str, Any] | None  # None: the source has only a figure
+    threshold: str  # "source": the bound is the source's; "ours": our reading of a word
+    stated_in_source: bool  # False: its words stand in the main paper
+    twin: dict[str, Any] | None  # what a study of one's own must contain, in words
     note: str
-    own: dict[str, Any] | None                  # the same for code (own.py)
-    own_needs: str = ""                         # without one: what it would take
+    own: dict[str, Any] | None  # the same for code (own.py)
+    own_needs: str = ""  # without one: what it would take
 
     @property
     def metrics(self) -> list[str]:
@@ -57,11 +57,11 @@ class Claim:
 class Checked:
     """A claim in its source's own tables."""
 
-    holds: bool | None                          # None: cannot be checked
-    measured: float | None                      # the value or difference that is nearest to failing, or fails most
+    holds: bool | None  # None: cannot be checked
+    measured: float | None  # the value or difference that is nearest to failing, or fails most
     comparisons: int = 0
-    hold: int = 0                               # of them
-    unreadable: int = 0                         # of them
+    hold: int = 0  # of them
+    unreadable: int = 0  # of them
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +139,7 @@ def _cells(reference: Mapping[str, Any]) -> Values:
     fn = reference.get("fn")
     reduced = [] if fn in (None, "rank") else _list(reference.get("over", "method"))
     axes = {axis: _list(reference.get(axis)) for axis in AXES} | {"where": _cases(reference.get("where"))}
-    if axes["column"] == ["*"]:                                     # tables that expand together are alike
+    if axes["column"] == ["*"]:  # tables that expand together are alike
         axes["column"] = [column.name for column in table(axes["table"][0]).columns]
     kept = [axis for axis in AXES if axis not in reduced]
     values: Values = []

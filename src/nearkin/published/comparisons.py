@@ -52,9 +52,10 @@ def _difference(condition: Mapping[str, Any], experiments: Sequence[Experiment])
     """One side less the other lies within bounds, for every pair of rows."""
     return [
         contrast(f"{x.name} less {y.name}{words}", [(x, y, 1.0)], metric, condition["between"])
-        for one in experiments for pair in _pairs(condition, one)
+        for one in experiments
+        for pair in _pairs(condition, one)
         for metric, words, (x, y) in _measured(condition, one, pair)
-    ]  # fmt: skip
+    ]
 
 
 def _mean_difference(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Parts:
@@ -70,7 +71,7 @@ def _mean_difference(condition: Mapping[str, Any], experiments: Sequence[Experim
 
 def _pairs(condition: Mapping[str, Any], one: Experiment) -> list[tuple[OwnRow, OwnRow]]:
     """The rows of either side with settings that are otherwise equal."""
-    if methods := condition.get("methods"):                         # both sides are laid over each method
+    if methods := condition.get("methods"):  # both sides are laid over each method
         bases = [settings_of(method) for method in methods]
         sides = [(base | condition["left"], base | right) for base in bases for right in condition["right"]]
     else:
@@ -82,7 +83,7 @@ def _pairs(condition: Mapping[str, Any], one: Experiment) -> list[tuple[OwnRow, 
             continue
         keys = shared_keys([ours, theirs], left | right, ablation=bool(methods))
         equal = _alike(ours, theirs, keys)
-        if not equal and not methods:                               # other losses may have been given other batches
+        if not equal and not methods:  # other losses may have been given other batches
             equal = _alike(ours, theirs, [key for key in keys if key in ALWAYS])
         if not equal:
             one.lack(f"{words_of(left)} and {words_of(right)} with settings that are otherwise equal")
@@ -99,7 +100,7 @@ def _best(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Pa
     parts: Parts = []
     for one in experiments:
         pairs = [pair for left in condition["left"] for pair in _pairs({**condition, "left": left}, one)]
-        if one.missing.rows:                                        # what is missing might be the best
+        if one.missing.rows:  # what is missing might be the best
             return incomplete("the best") if pairs else []
         rows = list(dict.fromkeys(row for pair in pairs for row in pair))
         for metric, words, values in _measured(condition, one, rows):
@@ -121,8 +122,10 @@ def _spread(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> 
             mine = [row for choice in condition["choices"] for row in one.rows_with(method | {over: choice})]
             for group in grouped(mine, shared_keys([mine], [*method, over], ablation=True)).values():
                 for metric, words, values in _measured(condition, one, group):
-                    parts += [contrast(f"{x.name} less {y.name}{words}", [(x, y, 1.0)], metric, (-below, below))
-                              for x, y in combinations(values, 2)]  # fmt: skip
+                    parts += [
+                        contrast(f"{x.name} less {y.name}{words}", [(x, y, 1.0)], metric, (-below, below))
+                        for x, y in combinations(values, 2)
+                    ]
     return parts
 
 

@@ -30,16 +30,16 @@ Bounds = tuple[float | None, float | None]
 class Evidence:
     """One comparison: what was measured, and how likely that is where the claim just fails, or just holds."""
 
-    words: str                                  # what is compared
-    claimed: str                                # below 3
+    words: str  # what is compared
+    claimed: str  # below 3
     mean: float | None = None
-    low: float | None = None                    # of its 95 % interval
+    low: float | None = None  # of its 95 % interval
     high: float | None = None
-    n: int = 0                                  # seeds
+    n: int = 0  # seeds
     unit: str = "points"
-    p_for: float = 1.0                          # one-sided
+    p_for: float = 1.0  # one-sided
     p_against: float = 1.0
-    reason: str = ""                            # why it could not be tested
+    reason: str = ""  # why it could not be tested
 
     @property
     def leaves(self) -> list["Evidence"]:
@@ -122,9 +122,13 @@ def contrast(words: str, pairs: Sequence[tuple[Row, Row, float]], metric: str, b
     queries = [row.queries for row in rows if row.queries]
     least = resolution(min(queries) if len(queries) == len(rows) else None) * math.sqrt((weights**2).sum() / 2)
     return weighed(
-        words, scale * weights @ shared.values, bounds, unit, least_std=scale * least,
+        words,
+        scale * weights @ shared.values,
+        bounds,
+        unit,
+        least_std=scale * least,
         classes=_classes(pairs, shared, scale),
-    )  # fmt: skip
+    )
 
 
 def weighed(
@@ -142,7 +146,7 @@ def weighed(
     if high is not None:
         inside.append(tail(d, high, -1))
         outside.append(tail(d, high, 1))
-    p_against = min(1.0, len(outside) * min(outside))               # below one bound, or above the other
+    p_against = min(1.0, len(outside) * min(outside))  # below one bound, or above the other
     return Evidence(words, claimed(bounds), d.mean, d.low, d.high, d.n, unit, max(inside), p_against)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from nearkin.published.matching import SEPARATED, OwnRow, fits, grouped, settings_of, shared_keys, words_of
 from nearkin.statistics.unit import Row
 
-Group = list[list[OwnRow]]                      # of equal settings: the rows of every method
+Group = list[list[OwnRow]]  # of equal settings: the rows of every method
 
 
 @dataclass
@@ -26,10 +26,10 @@ class Experiment:
     """The rows of one of a claim's experiments (a data set, and where it names them a network and a size)."""
 
     rows: Sequence[OwnRow]
-    missing: Missing                            # of all experiments of the claim
-    words: str = ""                             # what tells it apart from the others: data.name=cub, model.dim=64
-    where: str = ""                             # the same for the words of a comparison, which name the rows: ` on cub`
-    study: str = "STUDY"                        # what `nearkin compare` is given to measure what is missing
+    missing: Missing  # of all experiments of the claim
+    words: str = ""  # what tells it apart from the others: data.name=cub, model.dim=64
+    where: str = ""  # the same for the words of a comparison, which name the rows: ` on cub`
+    study: str = "STUDY"  # what `nearkin compare` is given to measure what is missing
 
     def lack(self, what: str) -> None:
         """Note that rows are missing."""
@@ -51,7 +51,7 @@ class Experiment:
             return [value for value in values if value is not None]
         joined = "" if evaluation == SEPARATED else f" --evaluation {evaluation}"
         note = f"the metric {metric}{' of joined folds' if joined else ''}"
-        if not metric.startswith("train."):                         # which training leaves, or nobody can measure
+        if not metric.startswith("train."):  # which training leaves, or nobody can measure
             note += f": `nearkin compare {self.study}{joined} --metric {metric}` measures it"
         if note not in self.missing.metrics:
             self.missing.metrics.append(note)

@@ -1,12 +1,12 @@
 """What is wrong in published tables, found from the numbers themselves.
 
-    recall falls        Recall@k below Recall@j although k > j: impossible
-    MAP@R above RP      impossible: the columns are swapped
-    misprint            a total, average or deviation, of ranks or folds, that the source's own tables do not give
-    repeated            all rows of another table stand in this one, number by number
-    unreadable          cells without a value
-    transposed          a null cell of a symmetric table, read from its other half
-    not symmetric       the two halves of a symmetric table differ: a row has most likely slipped by one cell
+recall falls        Recall@k below Recall@j although k > j: impossible
+MAP@R above RP      impossible: the columns are swapped
+misprint            a total, average or deviation, of ranks or folds, that the source's own tables do not give
+repeated            all rows of another table stand in this one, number by number
+unreadable          cells without a value
+transposed          a null cell of a symmetric table, read from its other half
+not symmetric       the two halves of a symmetric table differ: a row has most likely slipped by one cell
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from nearkin.published.table import Cell, Flag, PublishedTable, scores
 from nearkin.statistics.ranks import tournament
 
 Tables = Mapping[str, PublishedTable]
-ROUNDING = 0.01 + 1e-9          # one step of the last printed digit: some are cut off, not rounded
+ROUNDING = 0.01 + 1e-9  # one step of the last printed digit: some are cut off, not rounded
 
 
 def found(tables: Tables) -> dict[str, list[Flag]]:
@@ -92,16 +92,21 @@ def _halves(table: PublishedTable) -> Iterator[Flag]:
             if here is not None and there is not None and here != there:
                 words = f"{row.method} and {table.rows[j].method}: {here} in one half, {there} in the other"
                 yield Flag("not symmetric", words, ((i, j), (j, i)))
-    copied = tuple((i, j) for i, row in enumerate(cells) for j, cell in enumerate(row)
-                   if cell is None and cells[j][i] is not None)  # fmt: skip
+    copied = tuple(
+        (i, j) for i, row in enumerate(cells) for j, cell in enumerate(row) if cell is None and cells[j][i] is not None
+    )
     if copied:
         yield Flag("transposed", f"{len(copied)} cells are read from the other half", copied)
 
 
 def _unreadable(table: PublishedTable) -> Iterator[Flag]:
     filled = transposed(table)
-    lost = tuple((i, j) for i, row in enumerate(filled.rows) for j, cell in enumerate(row.cells)
-                 if cell is None and not (symmetric(table) and i == j))  # fmt: skip
+    lost = tuple(
+        (i, j)
+        for i, row in enumerate(filled.rows)
+        for j, cell in enumerate(row.cells)
+        if cell is None and not (symmetric(table) and i == j)
+    )
     if lost:
         yield Flag("unreadable", f"{len(lost)} cells have no value that can be read", lost)
 

@@ -75,7 +75,7 @@ def shared_keys(selected: Sequence[Sequence[OwnRow]], named: Iterable[str], *, a
     """The settings that rows must share to be compared. Those that a claim itself names are free; in an ablation the
     hyper-parameters of loss and miner count too."""
     free = set(named)
-    parts = {key.partition(".")[0] for key in free}                 # who names a sampler means it with its settings
+    parts = {key.partition(".")[0] for key in free}  # who names a sampler means it with its settings
     varied = [key for key in WHERE_VARIED if key.partition(".")[0] not in parts]
     if ablation:
         spec = {key for rows in selected for row in rows for key in row.spec}

@@ -16,7 +16,7 @@ from nearkin.statistics.correlation import least_methods, rank_correlation
 from nearkin.statistics.unit import LEAST_SEEDS, Nothing, Row, common
 from nearkin.statistics.verdict import judge
 
-QUANTILE = 1.959964         # of the normal distribution, for an interval of 95 %
+QUANTILE = 1.959964  # of the normal distribution, for an interval of 95 %
 
 
 def ranks(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Parts:
@@ -46,14 +46,15 @@ def rank(words: str, rows: Sequence[Row], method: Row, wanted: int, metric: str)
     n = min(d.n for d in differences if d is not None)
     if n < LEAST_SEEDS:
         return Evidence(words, rank_word, reason=few_seeds(n))
-    better = np.array([tail(d, 0.0, sign) for d in differences if d is not None])                           # (k - 1,)
+    better = np.array([tail(d, 0.0, sign) for d in differences if d is not None])  # (k - 1,)
     worse = np.array([tail(d, 0.0, -sign) for d in differences if d is not None])
     order = np.argsort(better, kind="stable")
     sides = [*better[order[: wanted - 1]], *worse[order[wanted - 1 :]]]
     against = [
-        2 * (k - count) * float(np.sort(side)[count - 1])           # two ways to miss it
-        for count, side in ((wanted, better), (k + 1 - wanted, worse)) if count < k
-    ]  # fmt: skip
+        2 * (k - count) * float(np.sort(side)[count - 1])  # two ways to miss it
+        for count, side in ((wanted, better), (k + 1 - wanted, worse))
+        if count < k
+    ]
     place = 1 + sum(sign * d.mean > 0 for d in differences if d is not None)
     low, high = 1 + sum(p.winner is p.first for p in pairs), k - sum(p.winner is method for p in pairs)
     return Evidence(words, rank_word, place, low, high, n, "ranks", min(1.0, 2 * float(max(sides))), min(1.0, *against))
@@ -62,8 +63,9 @@ def rank(words: str, rows: Sequence[Row], method: Row, wanted: int, metric: str)
 def rank_order(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Parts:
     """Neighbours in the claimed order by the sum of their ranks over all experiments, seed by seed."""
     (metric,), order = condition["metric"], condition["order"]
-    groups = [one.values([row for (row,) in group], metric) for one in experiments
-              for group in one.groups(order, single=True)]  # fmt: skip
+    groups = [
+        one.values([row for (row,) in group], metric) for one in experiments for group in one.groups(order, single=True)
+    ]
     if not groups or experiments[0].missing:
         return incomplete("sums of ranks") if groups else []
     measured = [rows for rows in groups if rows is not None]
@@ -72,9 +74,9 @@ def rank_order(condition: Mapping[str, Any], experiments: Sequence[Experiment]) 
     shared = common([row for rows in measured for row in rows])
     if isinstance(shared, Nothing):
         return [Evidence(text, "below 0", reason=shared.reason) for text in words]
-    scores = -(metric_of(metric).sign or 1) * shared.values.reshape(len(measured), len(order), -1)          # (G, k, S)
-    sums = stats.rankdata(scores, axis=1).sum(axis=0)                                                          # (k, S)
-    least = math.sqrt(len(measured) * 2 / 12)                       # ranks are whole numbers, and may agree by chance
+    scores = -(metric_of(metric).sign or 1) * shared.values.reshape(len(measured), len(order), -1)  # (G, k, S)
+    sums = stats.rankdata(scores, axis=1).sum(axis=0)  # (k, S)
+    least = math.sqrt(len(measured) * 2 / 12)  # ranks are whole numbers, and may agree by chance
     return [weighed(text, sums[i] - sums[i + 1], (None, 0.0), "ranks", least_std=least) for i, text in enumerate(words)]
 
 
@@ -82,7 +84,7 @@ def gains(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Pa
     """What a step along a setting brings, less what a later one brings: the mean over all methods and experiments."""
     along, late, (metric,) = condition["along"], condition["above"], condition["metric"]
     wanted = sorted({value for step in [*condition["steps"], late] for value in step})
-    lines = []                                                      # along the setting: its value -> values of a row
+    lines = []  # along the setting: its value -> values of a row
     for one in experiments:
         for method in map(settings_of, condition["methods"]):
             mine = [row for value in wanted for row in one.rows_with(method | {along: value})]
@@ -137,10 +139,17 @@ def correlation(words: str, x: Sequence[Sequence[Row]], y: Sequence[Sequence[Row
     r = rank_correlation(*points)
     if r is None:
         return Evidence(words, claimed(bounds), reason="all methods have the same value")
-    z, half = math.atanh(max(-0.999999, min(0.999999, r.value))), QUANTILE * math.sqrt(1.06 / (r.n - 3))     # Fieller
-    sides = (r.p / 2, 1 - r.p / 2)                                  # in the direction that was seen, and in the other
+    z, half = math.atanh(max(-0.999999, min(0.999999, r.value))), QUANTILE * math.sqrt(1.06 / (r.n - 3))  # Fieller
+    sides = (r.p / 2, 1 - r.p / 2)  # in the direction that was seen, and in the other
     p_for, p_against = sides if sign * r.value > 0 else sides[::-1]
     return Evidence(
-        words, claimed(bounds), r.value, math.tanh(z - half), math.tanh(z + half), len(shared.seeds), "", p_for,
+        words,
+        claimed(bounds),
+        r.value,
+        math.tanh(z - half),
+        math.tanh(z + half),
+        len(shared.seeds),
+        "",
+        p_for,
         p_against,
-    )  # fmt: skip
+    )

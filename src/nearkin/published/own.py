@@ -34,24 +34,24 @@ NAMES = {"CUB200-2011": "cub", "Cars196": "cars196", "SOP": "sop", "ImageNet": "
 class Verdict:
     """What a study says of a claim, by the comparison that decides it."""
 
-    state: str                                  # one of STATES
+    state: str  # one of STATES
     reason: str
-    measured: float | None = None               # mean over seeds, in `unit`
-    low: float | None = None                    # of its 95 % interval
+    measured: float | None = None  # mean over seeds, in `unit`
+    low: float | None = None  # of its 95 % interval
     high: float | None = None
     unit: str = "points"
-    differs: str = ""                           # how the study's settings are not the source's
-    p: float | None = None                      # after Holm's correction over the claims of the page; None: not tested
+    differs: str = ""  # how the study's settings are not the source's
+    p: float | None = None  # after Holm's correction over the claims of the page; None: not tested
 
 
 @dataclass(frozen=True)
 class _Weighed:
     """What a study has for and against one claim, before the correction over the page."""
 
-    joint: Joint | None                         # None: nothing to compare
+    joint: Joint | None  # None: nothing to compare
     missing: Missing
     differs: str = ""
-    elsewhere: str = ""                         # why the claim is not about these runs
+    elsewhere: str = ""  # why the claim is not about these runs
     one_suffices: bool = False
 
     @property
@@ -101,8 +101,11 @@ def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
         alike = [row for row in rows if fits(row.spec, {key: wanted})]
         if not alike:
             ours = sorted({str(row.spec.get(key)) for row in rows})
-            return _Weighed(None, Missing(), elsewhere=f"it is about {key} {_words(wanted)}" + (
-                f"; these runs have {_words(ours)}" if ours else ""))  # fmt: skip
+            return _Weighed(
+                None,
+                Missing(),
+                elsewhere=f"it is about {key} {_words(wanted)}" + (f"; these runs have {_words(ours)}" if ours else ""),
+            )
         rows = alike
     rows, differs = _closest(claim.own.get("at", {}), rows)
     conditions, missing, parts = claim.own["conditions"], Missing(), Parts()
@@ -145,7 +148,7 @@ def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRo
 
 def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
     lacks = f"the study lacks {_list([*weighed.missing.metrics, *weighed.missing.rows])}"
-    if weighed.joint is None:                                       # a metric is missed of rows that are there
+    if weighed.joint is None:  # a metric is missed of rows that are there
         return Verdict(OPEN if weighed.missing.metrics else ELSEWHERE, weighed.elsewhere or lacks)
     against = weighed.p_against < weighed.p_for
     if p is None or p >= ALPHA:

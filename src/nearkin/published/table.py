@@ -41,9 +41,9 @@ class Row(NamedTuple):
 class Flag(NamedTuple):
     """What is wrong with cells of a table, or must be known of them."""
 
-    kind: str                                   # misprint, recall falls, MAP@R above RP, repeated, unreadable, ...
+    kind: str  # misprint, recall falls, MAP@R above RP, repeated, unreadable, ...
     words: str
-    cells: tuple[tuple[int, int], ...] = ()     # (row, column); none: the table as a whole
+    cells: tuple[tuple[int, int], ...] = ()  # (row, column); none: the table as a whole
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class PublishedTable:
     """A table of a publication. Per cent unless a rank; None where the source has nothing that can be read."""
 
     id: str
-    source: str                                 # psomas2020, roth2020, hist2022, drml2021, kobs2021
-    table: str                                  # its number there
+    source: str  # psomas2020, roth2020, hist2022, drml2021, kobs2021
+    table: str  # its number there
     title: str
     dataset: tuple[str, ...]
     backbone: str
-    dim: str                                    # of the embedding, in words where it is several
+    dim: str  # of the embedding, in words where it is several
     protocol: str
-    spread: str                                 # what ± is
+    spread: str  # what ± is
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    notes: tuple[str, ...] = ()                 # sentences that no code can find
-    flags: tuple[Flag, ...] = ()                # what flags.py finds
+    notes: tuple[str, ...] = ()  # sentences that no code can find
+    flags: tuple[Flag, ...] = ()  # what flags.py finds
 
     @property
     def methods(self) -> list[str]:

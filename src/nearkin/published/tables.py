@@ -50,10 +50,19 @@ def _read(raw: dict[str, Any]) -> PublishedTable:
         rows.append(Row(row["method"], row.get("where", {}), tuple(map(_cell, cells))))
     data = (raw["dataset"],) if isinstance(raw["dataset"], str) else tuple(raw["dataset"])
     return PublishedTable(
-        raw["id"], raw["source"], raw["table"], raw["title"], data,
-        raw["backbone"], _size(raw["dim"]), raw["protocol"], raw["spread"], columns, tuple(rows),
+        raw["id"],
+        raw["source"],
+        raw["table"],
+        raw["title"],
+        data,
+        raw["backbone"],
+        _size(raw["dim"]),
+        raw["protocol"],
+        raw["spread"],
+        columns,
+        tuple(rows),
         tuple(raw.get("notes", ())),
-    )  # fmt: skip
+    )
 
 
 def _cell(value: Any) -> Cell | str | None:

@@ -8,7 +8,7 @@ from nearkin.published.table import Cell, PublishedTable, scores
 from nearkin.published.tables import table, tables
 from nearkin.statistics.ranks import Tournament, tournament
 
-PRINTED = {"CUB200-2011": "thesis_t11"}         # the only data set whose tournament the thesis prints
+PRINTED = {"CUB200-2011": "thesis_t11"}  # the only data set whose tournament the thesis prints
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class PublishedTournament:
     methods: tuple[str, ...]
     experiments: tuple[PublishedTable, ...]
     ranked: Tournament
-    printed: PublishedTable | None              # None: the source has no such table
+    printed: PublishedTable | None  # None: the source has no such table
 
 
 def datasets() -> list[str]:
@@ -37,7 +37,7 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
         raise NearkinError(f"no published tournament on {dataset!r}: {choices(dataset, datasets())}")
     name = named[dataset.lower()]
     found = experiments({t.id: t for t in tables()}, name)
-    methods, values = scores(found)                                                                     # (N, k)
+    methods, values = scores(found)  # (N, k)
     printed = table(PRINTED[name]) if name in PRINTED else None
     return PublishedTournament(name, tuple(methods), tuple(found), tournament(values), printed)
 
@@ -66,8 +66,11 @@ def _printed(printed: PublishedTable | None, method: str) -> list[str]:
         return []
     cells = enumerate(printed.rows[place := printed.row(method)].cells)
     digits = (0, 2, 2)
-    return [f"{cell.mean:.{digits[j]}f}" + " !" * ((place, j) in printed.flagged)
-            for j, cell in cells if isinstance(cell, Cell)]  # fmt: skip
+    return [
+        f"{cell.mean:.{digits[j]}f}" + " !" * ((place, j) in printed.flagged)
+        for j, cell in cells
+        if isinstance(cell, Cell)
+    ]
 
 
 @dataclass(frozen=True)

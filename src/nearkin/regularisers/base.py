@@ -20,7 +20,7 @@ class Regulariser:
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    needs: ClassVar[type | None] = None     # the mined tuples that it changes
+    needs: ClassVar[type | None] = None  # the mined tuples that it changes
     search: ClassVar[Mapping[str, Space]] = {}
 
     def change(self, tuples: Triplets | PairMasks, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:

@@ -25,9 +25,9 @@ class Mix:
         depth: 0 mixes the input, k the output of stage k.
     """
 
-    weight: float                                                   # λ
-    order: Tensor                                                   # (B,) π
-    depth: int                                                      # 0 the input, k the output of stage k
+    weight: float  # λ
+    order: Tensor  # (B,) π
+    depth: int  # 0 the input, k the output of stage k
 
     def __call__(self, depth: int, h: Tensor) -> Tensor:
         """Mix h (B, ...), the input of stage `depth + 1`, if this is the depth to mix at; else return it as it is."""
@@ -79,6 +79,6 @@ class Mixup(Regulariser):
             between(0, stages - 1, depth=self.depth)
         device = generator.device if generator is not None else torch.device("cpu")
         seed = int(torch.randint(2**62, (), generator=generator, device=device))
-        weight = float(np.random.default_rng(seed).beta(self.alpha, self.alpha))    # torch's Beta takes no generator
+        weight = float(np.random.default_rng(seed).beta(self.alpha, self.alpha))  # torch's Beta takes no generator
         depth = int(torch.randint(stages, (), generator=generator, device=device)) if self.depth is None else self.depth
         return Mix(weight, torch.randperm(batch, generator=generator, device=device), depth)

@@ -49,7 +49,7 @@ class Rho(Regulariser):
         if not isinstance(tuples, Triplets) or pairs.own is None:
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor
-        other = draw_one(pairs.positive, generator, anchor)                                     # (T,) p'
+        other = draw_one(pairs.positive, generator, anchor)  # (T,) p'
         switched = drawn(torch.rand, len(anchor), generator=generator, device=anchor.device) < self.p_switch
         switched &= pairs.positive.any(1)[anchor]
         return Triplets(

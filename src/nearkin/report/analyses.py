@@ -17,8 +17,8 @@ from nearkin.comparison.pages import Sheet, sentence
 from nearkin.registry import ANALYSES
 from nearkin.report.base import Column, Grid, Part, Section, Table, slug
 
-LARGEST = 300_000                   # bytes of a figure that a page takes in as it is; larger ones lose a little quality
-LONG = 12                           # rows of a table that waits behind its title
+LARGEST = 300_000  # bytes of a figure that a page takes in as it is; larger ones lose a little quality
+LONG = 12  # rows of a table that waits behind its title
 
 
 class Picture(Part):
@@ -59,7 +59,7 @@ def sections(gathered: Gathered) -> list[Section]:
     for name in ANALYSES.names():
         analysis = ANALYSES[name]
         parts: list[Part] = []
-        if gathered.axes:                                           # what lies beside runs without a study is of others
+        if gathered.axes:  # what lies beside runs without a study is of others
             parts = _stored(folder_of(analysis, gathered), name)
         elif len(gathered.tested) == 1:
             parts = _stored(gathered.tested[0].run.path / analysis.folder, name)
@@ -70,8 +70,9 @@ def sections(gathered: Gathered) -> list[Section]:
             alone += _numbers(gathered, analysis)
     if alone:
         table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone)
-        grid = Grid("analyses-grid", "Numbers", table, filters=["analysis"], search=len(alone) > 20,
-                    folded=len(alone) > 60)  # fmt: skip
+        grid = Grid(
+            "analyses-grid", "Numbers", table, filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60
+        )
         found.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
     return found
 
@@ -88,7 +89,7 @@ def _stored(folder: Path, name: str) -> list[Part]:
 
 def _grid(id: str, name: str, sheet: Sheet) -> Grid:
     header: list[str] = []
-    for word in sheet.header:                                       # two columns may be called the same
+    for word in sheet.header:  # two columns may be called the same
         header.append(word if word not in header else f"{word} ({header.count(word) + 1})")
     texts = len(header) - max(sheet.numbers, 0)
     columns, values = [], []
@@ -134,8 +135,9 @@ def _numbers(gathered: Gathered, analysis: type[Analysis]) -> list[list[Any]]:
         if (folder / f"{analysis.name}.json").is_file():
             label = ", ".join(member.labels.values()) or member.settings["loss.name"]
             told = json.loads((folder / f"{analysis.name}.json").read_text())
-            rows += [[analysis.name, label, member.seed, member.run.hash, what, value]
-                     for what, value in _flat(told).items()]  # fmt: skip
+            rows += [
+                [analysis.name, label, member.seed, member.run.hash, what, value] for what, value in _flat(told).items()
+            ]
     return rows
 
 

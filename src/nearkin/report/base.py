@@ -123,6 +123,7 @@ class Column:
 
 def rounded(name: str, digits: int) -> Column:
     """A column of numbers with so many decimals; whole ones without."""
+
     def text(row: Mapping[str, Any]) -> str:
         value = row[name]
         return "–" if value is None else f"{value:g}" if float(value).is_integer() else f"{value:.{digits}f}"
@@ -288,11 +289,13 @@ def _plain(table: Table, most: int = 300) -> Markup:
     """A table without headings to click; the end of a long one is in the download."""
     head = Markup("").join(Markup('<th scope="col">{}</th>').format(name) for name in table.header)
     rows = Markup("\n").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(
-            Markup('<td class="number">{}</td>' if _is_number(v) else "<td>{}</td>").format(shown(v)) for v in row
-        ))
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup('<td class="number">{}</td>' if _is_number(v) else "<td>{}</td>").format(shown(v)) for v in row
+            )
+        )
         for row in table.rows[:most]
-    )  # fmt: skip
+    )
     rest = len(table.rows) - most
     more = Markup("<p>{}</p>").format(f"and {rest:,} more rows in the download") if rest > 0 else ""
     return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}\n</tbody></table>{}").format(head, rows, more)

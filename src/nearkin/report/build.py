@@ -110,7 +110,7 @@ def _done(steps: list[tuple[str, Callable[[], Any]]], scrub: Scrubber) -> list[S
             sections += found if isinstance(found, list) else [found] if found is not None else []
         advance(len(steps))
     for part in (part for section in sections for part in section.parts):
-        if isinstance(part, Words):                                 # messages of errors name folders
+        if isinstance(part, Words):  # messages of errors name folders
             part.text = scrub(part.text)
     return sections
 

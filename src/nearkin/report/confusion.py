@@ -15,8 +15,8 @@ from nearkin.report.pixels import Pictures
 from nearkin.report.sprite import Sprite, named, thumb
 from nearkin.report.tested import Tested
 
-PAIRS, SHOWN, EXAMPLES = 100, 12, 3             # in the table, with pictures, pictures of each
-CLASSES = 30                                    # of the heatmap
+PAIRS, SHOWN, EXAMPLES = 100, 12, 3  # in the table, with pictures, pictures of each
+CLASSES = 30  # of the heatmap
 HEADER = ["class", "taken for", "queries", "of", "share"]
 CELLS = ["class", "taken for", "share", "queries"]
 
@@ -26,8 +26,8 @@ class Confusion:
     """Counts of (class of the query, class of its nearest neighbour), and what they are shares of."""
 
     pairs: Counter[tuple[str, str]]
-    queries: Counter[str]                       # of each class
-    lone: int                                   # queries left out: nothing of their class can be found
+    queries: Counter[str]  # of each class
+    lone: int  # queries left out: nothing of their class can be found
 
 
 def section(tested: Tested, sprite: Sprite, id: str = "confusion") -> Section:
@@ -58,22 +58,32 @@ def section(tested: Tested, sprite: Sprite, id: str = "confusion") -> Section:
     parts.append(Pairs(f"{id}-pairs", "The pairs that are confused most", table, examples=examples, tiles=tiles))
     if (cells := cell_table(found)) is not None:
         n, first = len(set(cells.column("class"))), table.rows[0]
-        parts.append(Chart(
-            f"{id}-heatmap", "The classes that are confused most", cells, form="heatmap", x="taken for", y="class",
-            value="share", percent=("share",),
-            alt=f"Share of the queries of a class (rows) whose nearest neighbour has another class (columns), for the "
-            f"{n} classes with the most mistakes. The most frequent mistake: {first[0]} taken for {first[1]}.",
-            notes=["Classes that are taken for each other stand beside each other. A cell is empty where that never "
-                   "happens, and on the diagonal, which is right."],
-        ))  # fmt: skip
+        parts.append(
+            Chart(
+                f"{id}-heatmap",
+                "The classes that are confused most",
+                cells,
+                form="heatmap",
+                x="taken for",
+                y="class",
+                value="share",
+                percent=("share",),
+                alt=f"Share of the queries of a class (rows) whose nearest neighbour has another class (columns), for "
+                f"the {n} classes with the most mistakes. The most frequent mistake: {first[0]} taken for {first[1]}.",
+                notes=[
+                    "Classes that are taken for each other stand beside each other. A cell is empty where that never "
+                    "happens, and on the diagonal, which is right."
+                ],
+            )
+        )
     return Section(id, title, lead, parts)
 
 
 def confusion(tested: Tested) -> Confusion:
     """Count what the queries of every class are taken for."""
-    nearest = tested.labels[tested.nearest.place[:, 0]]             # (Q,)
-    own = tested.labels[tested.query]                               # (Q,)
-    counts = tested.sets.relevant > 0                               # (Q,)
+    nearest = tested.labels[tested.nearest.place[:, 0]]  # (Q,)
+    own = tested.labels[tested.query]  # (Q,)
+    counts = tested.sets.relevant > 0  # (Q,)
     pairs = Counter(zip(own[counts].tolist(), nearest[counts].tolist(), strict=True))
     return Confusion(pairs, Counter(own[counts].tolist()), int((~counts).sum()))
 
@@ -82,8 +92,9 @@ def pair_table(found: Confusion, most: int = PAIRS) -> Table:
     """The pairs with the most queries; of equal ones, those with the larger share of their class first."""
     rows: list[list[Any]] = [
         [own, other, n, found.queries[own], n / found.queries[own]]
-        for (own, other), n in found.pairs.items() if own != other
-    ]  # fmt: skip
+        for (own, other), n in found.pairs.items()
+        if own != other
+    ]
     rows.sort(key=lambda row: (-row[2], -row[4], row[0], row[1]))
     return Table("confusion", HEADER, rows[:most])
 
@@ -98,17 +109,19 @@ def cell_table(found: Confusion, most: int = CLASSES) -> Table | None:
     classes = [name for name, _ in sorted(mistakes.items(), key=lambda each: (-each[1], each[0]))[:most]]
     if len(classes) < 2:
         return None
-    share = np.array([[found.pairs[a, b] / max(found.queries[a], 1) for b in classes] for a in classes])     # (C, C)
+    share = np.array([[found.pairs[a, b] / max(found.queries[a], 1) for b in classes] for a in classes])  # (C, C)
     if len(classes) > 2:
         np.fill_diagonal(share, 0)
         apart = share.max() - np.maximum(share, share.T)
         np.fill_diagonal(apart, 0)
         classes = [classes[i] for i in leaves_list(linkage(squareform(apart, checks=False), "average"))]
     rows = [
-        [a, b, None, None] if a == b or not found.pairs[a, b] else
-        [a, b, found.pairs[a, b] / found.queries[a], found.pairs[a, b]]
-        for a in classes for b in classes
-    ]  # fmt: skip
+        [a, b, None, None]
+        if a == b or not found.pairs[a, b]
+        else [a, b, found.pairs[a, b] / found.queries[a], found.pairs[a, b]]
+        for a in classes
+        for b in classes
+    ]
     return Table("confusion-cells", CELLS, rows)
 
 

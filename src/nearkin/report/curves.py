@@ -8,13 +8,16 @@ from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, round
 from nearkin.report.material import Board, Material, final_of
 from nearkin.report.words import ENDS, called, cut_note, ends, heading, interval_of
 
-SHOWN = 8                           # lines that a figure shows before a click
+SHOWN = 8  # lines that a figure shows before a click
 
 
 def section(material: Material) -> Section | None:
     """None where nothing was trained."""
-    parts = [part for board in material.boards
-             for part in (*_time(material, board), *_curves(material, board), *_epochs(board))]  # fmt: skip
+    parts = [
+        part
+        for board in material.boards
+        for part in (*_time(material, board), *_curves(material, board), *_epochs(board))
+    ]
     if not parts:
         return None
     return Section("training", "Training", "What it cost, how the curves went, and when the chosen epoch came.", parts)
@@ -30,14 +33,25 @@ def _time(material: Material, board: Board) -> list[Part]:
         return []
     table = Table(f"time{board.suffix}", ["method", "kind", "seconds", metric, *ENDS], rows)
     times = table.column("seconds")
-    return [Chart(
-        f"time{board.suffix}", f"{board.where}{called(metric)} against training time", table, form="points",
-        x="seconds", by="kind", **interval_of(metric), text="method",
-        x_title="seconds of training, mean of a method's runs", log=max(times) > 8 * max(min(times), 1e-9),
-        alt=f"Training took from {min(times):,.0f} to {max(times):,.0f} seconds.",
-        notes=["Seconds are those of the machine that trained, with whatever else ran on it.",
-               *cut_note(table.column("cut"))],
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"time{board.suffix}",
+            f"{board.where}{called(metric)} against training time",
+            table,
+            form="points",
+            x="seconds",
+            by="kind",
+            **interval_of(metric),
+            text="method",
+            x_title="seconds of training, mean of a method's runs",
+            log=max(times) > 8 * max(min(times), 1e-9),
+            alt=f"Training took from {min(times):,.0f} to {max(times):,.0f} seconds.",
+            notes=[
+                "Seconds are those of the machine that trained, with whatever else ran on it.",
+                *cut_note(table.column("cut")),
+            ],
+        )
+    ]
 
 
 def curve_tables(board: Board, curves: Iterable[tuple[str, str]]) -> list[Table]:
@@ -52,10 +66,13 @@ def curve_tables(board: Board, curves: Iterable[tuple[str, str]]) -> list[Table]
                 if (value := point.get(f"{split}.{metric}")) is not None:
                     epochs[split, metric].setdefault(point["epoch"], []).append(value)
         for curve, values in epochs.items():
-            rows[curve] += [[method.name, epoch, statistics.fmean(v), min(v), max(v), len(v)]
-                            for epoch, v in sorted(values.items())]  # fmt: skip
-    return [Table(f"curve-{split}{board.suffix}", ["method", "epoch", metric, "low", "high", "runs"], content)
-            for (split, metric), content in rows.items()]  # fmt: skip
+            rows[curve] += [
+                [method.name, epoch, statistics.fmean(v), min(v), max(v), len(v)] for epoch, v in sorted(values.items())
+            ]
+    return [
+        Table(f"curve-{split}{board.suffix}", ["method", "epoch", metric, "low", "high", "runs"], content)
+        for (split, metric), content in rows.items()
+    ]
 
 
 def _curves(material: Material, board: Board) -> list[Part]:
@@ -70,13 +87,24 @@ def _curves(material: Material, board: Board) -> list[Part]:
         if split == "test":
             notes.append("The test curve was joined after each run was final: it chose nothing.")
         if _some_stopped(table):
-            notes.append("Not all runs of a method have all epochs: where some have stopped, points are means over "
-                         "the others, and a jump may come from that. The numbers say how many runs there are.")
-        parts.append(Chart(
-            f"curve-{split}{board.suffix}", f"{board.where}{split.capitalize()} curve", table, form="lines", x="epoch",
-            by="method", **(interval_of(metric) | {"y_title": f"{split} {heading(metric)}"}), more={"shown": SHOWN},
-            notes=notes, alt=f"{split.capitalize()} {called(metric)} of every epoch: mean over runs, and their range.",
-        ))  # fmt: skip
+            notes.append(
+                "Not all runs of a method have all epochs: where some have stopped, points are means over "
+                "the others, and a jump may come from that. The numbers say how many runs there are."
+            )
+        parts.append(
+            Chart(
+                f"curve-{split}{board.suffix}",
+                f"{board.where}{split.capitalize()} curve",
+                table,
+                form="lines",
+                x="epoch",
+                by="method",
+                **(interval_of(metric) | {"y_title": f"{split} {heading(metric)}"}),
+                more={"shown": SHOWN},
+                notes=notes,
+                alt=f"{split.capitalize()} {called(metric)} of every epoch: mean over runs, and their range.",
+            )
+        )
     return parts
 
 
@@ -103,8 +131,13 @@ def _epochs(board: Board) -> list[Part]:
     table = Table(f"epochs{board.suffix}", header, rows)
     shown = [name for name in header if name != "rule" or len(set(table.column("rule"))) > 1]
     columns = [rounded(name, 1) if name == "chosen epoch" else Column(name) for name in shown]
-    return [Grid(
-        f"epochs{board.suffix}", f"{board.where}Epochs to the chosen one", table, columns=columns,
-        folded=len(rows) > 12,
-        notes=["Mean, lowest and highest over runs. Chosen epochs close to the last one say that more might help."],
-    )]  # fmt: skip
+    return [
+        Grid(
+            f"epochs{board.suffix}",
+            f"{board.where}Epochs to the chosen one",
+            table,
+            columns=columns,
+            folded=len(rows) > 12,
+            notes=["Mean, lowest and highest over runs. Chosen epochs close to the last one say that more might help."],
+        )
+    ]

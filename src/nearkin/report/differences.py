@@ -12,9 +12,20 @@ from nearkin.report.material import Board
 from nearkin.report.words import called, percent, shown_metric, signed
 from nearkin.statistics.verdict import Pair
 
-HEADER = ["method", "against", "difference", "low", "high", "± seeds", "± classes", "common seeds", "p", "outcome",
-          "verdict"]  # fmt: skip
-MANY = 20                           # rows of a table that waits behind its title
+HEADER = [
+    "method",
+    "against",
+    "difference",
+    "low",
+    "high",
+    "± seeds",
+    "± classes",
+    "common seeds",
+    "p",
+    "outcome",
+    "verdict",
+]
+MANY = 20  # rows of a table that waits behind its title
 
 
 def parts(board: Board) -> list[Part]:
@@ -28,8 +39,10 @@ def parts(board: Board) -> list[Part]:
 def table_of(board: Board) -> Table:
     """One row per pair of trained rows; untrained rows stand beside the family and are not tested."""
     metric = board.comparison.metric
-    rows = [[*_numbers(pair), pair.p, str(pair.outcome), verdict_words(pair, metric)]
-            for pair in first_family(board.comparison).pairs]  # fmt: skip
+    rows = [
+        [*_numbers(pair), pair.p, str(pair.outcome), verdict_words(pair, metric)]
+        for pair in first_family(board.comparison).pairs
+    ]
     rows += [[*_numbers(pair), None, None, NOT_TESTED] for pair in untrained_pairs(board.comparison)]
     return Table(f"differences{board.suffix}", HEADER, rows)
 
@@ -46,15 +59,25 @@ def _grid(board: Board, family: Family, table: Table) -> Grid:
     notes = [sentence(words) for words in family_words(family)]
     if reference is None:
         notes.insert(0, "Without validation there is no row to compare all others with.")
-    columns = [Column("method"), *([Column("against")] if reference is None else []),
-               Column("difference", text=lambda row: signed(metric, row["difference"])),
-               Column("low", "95 % interval", partial(_between, metric))]  # fmt: skip
+    columns = [
+        Column("method"),
+        *([Column("against")] if reference is None else []),
+        Column("difference", text=lambda row: signed(metric, row["difference"])),
+        Column("low", "95 % interval", partial(_between, metric)),
+    ]
     for name in ("± seeds", "± classes"):
         if any(value is not None for value in table.column(name)):
             columns.append(Column(name, text=partial(_half, metric, name), about="a part of the interval"))
     columns += [Column("p", "p (Holm)", _p), Column("verdict")]
-    return Grid(f"differences{board.suffix}", f"{board.where}{title}", table, columns=columns, notes=notes,
-                search=len(table.rows) > MANY, folded=len(table.rows) > MANY)  # fmt: skip
+    return Grid(
+        f"differences{board.suffix}",
+        f"{board.where}{title}",
+        table,
+        columns=columns,
+        notes=notes,
+        search=len(table.rows) > MANY,
+        folded=len(table.rows) > MANY,
+    )
 
 
 def _between(metric: str, row: Mapping[str, Any]) -> str:
@@ -78,10 +101,20 @@ def _chart(board: Board, table: Table) -> list[Part]:
         return []
     metric, to = comparison.metric, comparison.reference.name
     points = "points of " if metric_of(metric).is_share else ""
-    return [Chart(
-        f"differences-chart{board.suffix}", "", Table(f"differences-drawn{board.suffix}", header, rows), form="dots",
-        x="method", y="difference", by="outcome", low="low", high="high",
-        percent=percent(metric, "difference", "low", "high"), sideways=True,
-        y_title=f"difference to {to}, {points}{called(metric)}",
-        alt=f"{called(metric)} of every other trained row less that of {to}, with 95 % intervals.",
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"differences-chart{board.suffix}",
+            "",
+            Table(f"differences-drawn{board.suffix}", header, rows),
+            form="dots",
+            x="method",
+            y="difference",
+            by="outcome",
+            low="low",
+            high="high",
+            percent=percent(metric, "difference", "low", "high"),
+            sideways=True,
+            y_title=f"difference to {to}, {points}{called(metric)}",
+            alt=f"{called(metric)} of every other trained row less that of {to}, with 95 % intervals.",
+        )
+    ]

@@ -8,8 +8,8 @@ from nearkin.report.material import Board, Material, final_of
 from nearkin.report.words import called, shown_metric, unit
 from nearkin.statistics.verdict import judge
 
-Fact = tuple[str, str, str]         # a heading, a value, and a sentence about it
-NAMED = 3                           # so many of a group are named
+Fact = tuple[str, str, str]  # a heading, a value, and a sentence about it
+NAMED = 3  # so many of a group are named
 
 
 def first_screen(material: Material) -> tuple[str, list[str], list[Fact]]:
@@ -29,16 +29,22 @@ def first_screen(material: Material) -> tuple[str, list[str], list[Fact]]:
         facts += [(f"{board.where}{heading}", name, words), *_untrained(material, board)]
     rules = dict.fromkeys(final_of(member)["rule"] for member in material.trained)
     times, runs = opened(material)
-    facts.append((
-        "is it real?", f"epoch: {'; '.join(rules) or 'untrained networks only'}",
-        f"test labels stayed locked until then; they were opened {times:,} times in this store, for these {runs} runs "
-        "and any others",
-    ))  # fmt: skip
+    facts.append(
+        (
+            "is it real?",
+            f"epoch: {'; '.join(rules) or 'untrained networks only'}",
+            f"test labels stayed locked until then; they were opened {times:,} times in this store, for these {runs} "
+            "runs and any others",
+        )
+    )
     best = (boards[0].trained or boards[0].methods)[0].members[0].run.hash
-    facts.append((
-        "what next?", f"nearkin report {best}",
-        "looks into one run of the first row: its neighbours, its errors, and how to use its model",
-    ))  # fmt: skip
+    facts.append(
+        (
+            "what next?",
+            f"nearkin report {best}",
+            "looks into one run of the first row: its neighbours, its errors, and how to use its model",
+        )
+    )
     return title, lead, facts
 
 
@@ -50,8 +56,10 @@ def _lead(material: Material, trained: set[str]) -> str:
     seeds = Counter(len(method.values) for board in material.boards for method in board.trained)
     often = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     ways = "One way" if len(trained) == 1 else f"{len(trained)} ways"
-    return (f"{ways} of learning an image-retrieval embedding, {tested}; {often} seed{'s' * (often != '1')} each, "
-            f"compared by {called(material.metric)}.")  # fmt: skip
+    return (
+        f"{ways} of learning an image-retrieval embedding, {tested}; {often} seed{'s' * (often != '1')} each, "
+        f"compared by {called(material.metric)}."
+    )
 
 
 def lead_words(material: Material, board: Board) -> Fact:
@@ -86,8 +94,11 @@ def _untrained(material: Material, board: Board) -> list[Fact]:
         pairs = judge([(method.row, best.row) for method in board.trained])
         known = [pair.difference.mean for pair in pairs if pair.difference is not None]
         worse = sum(sign * difference < 0 for difference in known)
-        words += ": what is better was learned" if not worse else \
-            f": {worse} of {len(known)} trained rows are worse, on common seeds and not tested"  # fmt: skip
+        words += (
+            ": what is better was learned"
+            if not worse
+            else f": {worse} of {len(known)} trained rows are worse, on common seeds and not tested"
+        )
     value = f"{shown_metric(metric, best.interval.mean)} {unit(metric)}".strip()
     return [(f"{board.where}untrained network", value, f"{best.name}, {words}")]
 

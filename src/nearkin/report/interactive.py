@@ -12,7 +12,7 @@ from markupsafe import escape
 from nearkin.report.base import Chart
 
 SERIES = 10  # colours of lines; then they begin again
-NAMED = 14                          # so many points have their names beside them; more would cover each other
+NAMED = 14  # so many points have their names beside them; more would cover each other
 ROW = 24  # pixels of a name on an axis
 
 
@@ -218,7 +218,7 @@ def _heatmap(chart: Chart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     z = [[found.get((x, y)) for x in xs] for y in ys]
     low, high = chart.more.get("band", (None, None))
     if low is None and all(value is None or value >= 0 for row in z for value in row):
-        low = 0                                                     # so that small shares are not as pale as none
+        low = 0  # so that small shares are not as pale as none
     ends = (
         ("@heat-low", "@heat-middle", "@heat-high") if low is not None and low < 0 else ("@heat-middle", "@heat-high")
     )

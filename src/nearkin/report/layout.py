@@ -16,9 +16,9 @@ from nearkin.numerics import unit
 from nearkin.progress import bar, note
 from nearkin.report.tested import Tested
 
-MOST = 3000                         # images on a map
+MOST = 3000  # images on a map
 PERPLEXITY, ITERATIONS, SEED = 30, 1000, 0
-VERSION = 1                         # raise it when the same embeddings begin to give another map
+VERSION = 1  # raise it when the same embeddings begin to give another map
 Method = Literal["tsne", "pca"]
 CALLED = {"tsne": "t-SNE", "pca": "PCA"}
 
@@ -28,7 +28,7 @@ def embedding_map(tested: Tested, method: Method = "tsne", most: int = MOST) -> 
     the same embeddings and settings is taken, else one is made and stored."""
     if method not in CALLED:
         raise NearkinError(f"map {method!r}: {choices(method, CALLED)}")
-    _ = tested.sets                                                 # refuses what has no direction
+    _ = tested.sets  # refuses what has no direction
     key = _key(tested, method, most)
     held = _stored(tested)
     place_of = {int(row): place for place, row in enumerate(tested.rows)}
@@ -36,10 +36,15 @@ def embedding_map(tested: Tested, method: Method = "tsne", most: int = MOST) -> 
         found = held[method]
         return np.array([place_of[row] for row in found["rows"]]), np.array([found["x"], found["y"]]).T
     places = np.sort(stratified(tested.labels, most))
-    z = unit(tested.z[places].double()).numpy()                     # (M, D)
+    z = unit(tested.z[places].double()).numpy()  # (M, D)
     positions = _scaled(_tsne(z) if method == "tsne" and len(z) > 10 else _pca(z))
-    told = {"key": key, "method": method, "rows": tested.rows[places].tolist(),
-            "x": positions[:, 0].tolist(), "y": positions[:, 1].tolist()}  # fmt: skip
+    told = {
+        "key": key,
+        "method": method,
+        "rows": tested.rows[places].tolist(),
+        "x": positions[:, 0].tolist(),
+        "y": positions[:, 1].tolist(),
+    }
     try:
         tested.run.write_json("map.json", {**held, method: told})
     except (NearkinError, OSError):
@@ -53,16 +58,16 @@ def stratified(labels: Sequence[str] | np.ndarray, most: int) -> np.ndarray:
     names, index, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(labels) <= most:
         return np.arange(len(labels))
-    wanted = counts * most / len(labels)                            # (C,)
+    wanted = counts * most / len(labels)  # (C,)
     take = np.floor(wanted).astype(int)
     if len(names) <= most:
         take = np.maximum(take, 1)
-    order = np.lexsort((np.arange(len(names)), take - wanted))      # largest remainder first
+    order = np.lexsort((np.arange(len(names)), take - wanted))  # largest remainder first
     while take.sum() < most:
         for c in order:
             if take.sum() < most and take[c] < counts[c]:
                 take[c] += 1
-    while take.sum() > most:                                        # small classes were rounded up
+    while take.sum() > most:  # small classes were rounded up
         take[np.argmax(take)] -= 1
     rng = np.random.default_rng(SEED)
     kept = [rng.permutation(np.flatnonzero(index == c))[: take[c]] for c in range(len(names))]
@@ -88,7 +93,7 @@ def _stored(tested: Tested) -> dict[str, Any]:
 def _scaled(positions: np.ndarray) -> np.ndarray:
     """Between 0 and 1, the longer side filling it, the shape kept; rounded as they are stored."""
     low, span = positions.min(0), np.ptp(positions, axis=0).max() or 1.0
-    return ((positions - low) / span).round(5)                      # (M, 2)
+    return ((positions - low) / span).round(5)  # (M, 2)
 
 
 def _pca(z: np.ndarray) -> np.ndarray:
@@ -96,8 +101,8 @@ def _pca(z: np.ndarray) -> np.ndarray:
     with one_thread():
         _, _, axes = np.linalg.svd(centred, full_matrices=False)
     axes = np.resize(axes[:2], (2, z.shape[1]))
-    axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])[:, None]    # the sign is arbitrary: fix it
-    return centred @ axes.T                                         # (M, 2)
+    axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])[:, None]  # the sign is arbitrary: fix it
+    return centred @ axes.T  # (M, 2)
 
 
 def _tsne(z: np.ndarray) -> np.ndarray:

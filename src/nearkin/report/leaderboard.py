@@ -10,16 +10,7 @@ from nearkin.evaluation.metrics.base import metric_of
 from nearkin.report import differences
 from nearkin.report.base import Chart, Column, Grid, Part, Section, Table, Words
 from nearkin.report.material import Board, Material
-from nearkin.report.words import (
-    ENDS,
-    called,
-    cut_note,
-    ends,
-    interval_column,
-    interval_of,
-    metric_column,
-    shown_metric,
-)
+from nearkin.report.words import ENDS, called, cut_note, ends, interval_column, interval_of, metric_column, shown_metric
 
 # what a leaderboard can be filtered by, where it varies: heading -> setting
 BESIDE = {"backbone": "model.backbone", "size": "model.dim", "sampler": "sampler.name"}
@@ -29,20 +20,33 @@ def section(material: Material) -> Section:
     """One leaderboard for each data set."""
     parts = [part for board in material.boards for part in _board(material, board)]
     parts += [Words(words) for words in material.missing(material.gathered.metrics)]
-    lead = ("Mean over seeds with its 95 % interval, best first; the ranks that a row may have; and which differences "
-            "can be believed.")  # fmt: skip
+    lead = (
+        "Mean over seeds with its 95 % interval, best first; the ranks that a row may have; and which differences "
+        "can be believed."
+    )
     return Section("leaderboard", "Leaderboard", lead, parts)
 
 
 def _board(material: Material, board: Board) -> list[Part]:
     metric, others = material.metric, _others(material, board)
     table = table_of(material, board, others)
-    means = Table(f"means{board.suffix}", ["method", "kind", metric, *ENDS],
-                  [[row[name] for name in ("method", "kind", metric, *ENDS)] for row in table.records()])  # fmt: skip
+    means = Table(
+        f"means{board.suffix}",
+        ["method", "kind", metric, *ENDS],
+        [[row[name] for name in ("method", "kind", metric, *ENDS)] for row in table.records()],
+    )
     chart = Chart(
-        f"leaderboard-chart{board.suffix}", "Means and 95 % intervals", means, form="dots", x="method", by="kind",
-        **interval_of(metric), sideways=True, alt=_alt(board, metric), notes=cut_note(means.column("cut")),
-    )  # fmt: skip
+        f"leaderboard-chart{board.suffix}",
+        "Means and 95 % intervals",
+        means,
+        form="dots",
+        x="method",
+        by="kind",
+        **interval_of(metric),
+        sideways=True,
+        alt=_alt(board, metric),
+        notes=cut_note(means.column("cut")),
+    )
     first: list[Part] = [Words(f"{board.where}{sentence(words)}") for words in first_words(board.comparison)]
     return [*first, _grid(material, board, table, others), chart, *differences.parts(board), *_joined(material, board)]
 
@@ -55,10 +59,19 @@ def table_of(material: Material, board: Board, others: Sequence[str]) -> Table:
     for method in board.methods:
         labels = [_only(member.labels.get(axis) for member in method.members) for axis in axes]
         settings = [_only(member.settings.get(key) for member in method.members) for key in beside.values()]
-        rows.append([
-            *may_be.get(method.name, (None, None)), board.data, method.name, *labels, method.kind, *settings,
-            len(method.values), *ends(method.interval), *(ends(board.interval(method, other))[0] for other in others),
-        ])  # fmt: skip
+        rows.append(
+            [
+                *may_be.get(method.name, (None, None)),
+                board.data,
+                method.name,
+                *labels,
+                method.kind,
+                *settings,
+                len(method.values),
+                *ends(method.interval),
+                *(ends(board.interval(method, other))[0] for other in others),
+            ]
+        )
     header = ["best rank", "worst rank", "data", "method", *axes, "kind", *beside, "seeds", material.metric, *ENDS]
     return Table(f"leaderboard{board.suffix}", [*header, *others], rows)
 
@@ -66,25 +79,44 @@ def table_of(material: Material, board: Board, others: Sequence[str]) -> Table:
 def _grid(material: Material, board: Board, table: Table, others: Sequence[str]) -> Grid:
     metric = material.metric
     before = table.header[table.header.index("method") : table.header.index(metric)]
-    columns = [Column("best rank", "rank", _rank, "the ranks that it may have"), *map(Column, before),
-               metric_column(metric), interval_column(metric), *map(metric_column, others)]  # fmt: skip
-    filters = [name for name in before if name not in ("method", "seeds")
-               and 1 < len({str(value) for value in table.column(name)}) < len(table.rows)]  # fmt: skip
+    columns = [
+        Column("best rank", "rank", _rank, "the ranks that it may have"),
+        *map(Column, before),
+        metric_column(metric),
+        interval_column(metric),
+        *map(metric_column, others),
+    ]
+    filters = [
+        name
+        for name in before
+        if name not in ("method", "seeds") and 1 < len({str(value) for value in table.column(name)}) < len(table.rows)
+    ]
     title = board.data if len(material.boards) > 1 else f"{board.data}, test {called(metric)}"
-    return Grid(f"leaderboard-grid{board.suffix}", title, table, columns=columns, filters=filters,
-                search=len(table.rows) > 12, notes=_notes(board, table))  # fmt: skip
+    return Grid(
+        f"leaderboard-grid{board.suffix}",
+        title,
+        table,
+        columns=columns,
+        filters=filters,
+        search=len(table.rows) > 12,
+        notes=_notes(board, table),
+    )
 
 
 def _notes(board: Board, table: Table) -> list[str]:
     """Which comparisons the ranks stand on, and what must be known of the intervals."""
     notes, tested = [], max((pair.family for pair in all_pairs(board.comparison).pairs), default=0)
     if board.comparison.sign and tested:
-        notes.append("Ranks go from 1 + the trained rows that are distinguishably better to "
-                     f"{len(board.trained)} less those that are distinguishably worse: one family of {tested} "
-                     f"comparison{'s' * (tested > 1)}, all pairs of trained rows.")  # fmt: skip
+        notes.append(
+            "Ranks go from 1 + the trained rows that are distinguishably better to "
+            f"{len(board.trained)} less those that are distinguishably worse: one family of {tested} "
+            f"comparison{'s' * (tested > 1)}, all pairs of trained rows."
+        )
         if board.comparison.reference is not None and tested > len(board.trained) - 1:
-            notes.append("These are more comparisons than the table of differences has, and each must be clearer: rows "
-                         "that it tells apart may share a rank.")  # fmt: skip
+            notes.append(
+                "These are more comparisons than the table of differences has, and each must be clearer: rows "
+                "that it tells apart may share a rank."
+            )
     if any(row["low"] is None for row in table.records()):
         notes.append("With one seed there is no interval: nothing is known of what another seed would give.")
     return notes + cut_note(table.column("cut"), " (*)")
@@ -108,8 +140,10 @@ def _joined(material: Material, board: Board) -> list[Part]:
     rows = [[method.name, method.kind, interval.n, *ends(interval)] for method, interval in known]
     table = Table(f"joined-folds{board.suffix}", ["method", "kind", "seeds", metric, *ENDS], rows)
     columns = [*map(Column, table.header[:3]), metric_column(metric), interval_column(metric)]
-    notes = ["One long vector per image, as many times the size: not to be compared with the rows above.",
-             *cut_note(table.column("cut"), " (*)")]  # fmt: skip
+    notes = [
+        "One long vector per image, as many times the size: not to be compared with the rows above.",
+        *cut_note(table.column("cut"), " (*)"),
+    ]
     return [Grid(f"joined-folds{board.suffix}", "Embeddings of all folds joined", table, columns=columns, notes=notes)]
 
 

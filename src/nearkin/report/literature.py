@@ -14,10 +14,17 @@ from nearkin.report.material import Board, Material, final_of
 from nearkin.report.overview import counted, network, protocol, rule
 
 # columns of the literature -> metrics of ours
-SAME = {"P@1": "p@1", "RP": "r_precision", "MAP@R": "map_at_r", "mAP@C": "map_at_c", "mAP@1000": "map@1000",
-        "NMI": "nmi", "F1": "f1"}  # fmt: skip
-DATA = {"CUB200-2011": "cub", "Cars196": "cars196", "SOP": "sop"}     # data sets of the literature -> ours
-JOINED, APART = "concatenated", "separated"                           # parts of a table that are evaluations of folds
+SAME = {
+    "P@1": "p@1",
+    "RP": "r_precision",
+    "MAP@R": "map_at_r",
+    "mAP@C": "map_at_c",
+    "mAP@1000": "map@1000",
+    "NMI": "nmi",
+    "F1": "f1",
+}
+DATA = {"CUB200-2011": "cub", "Cars196": "cars196", "SOP": "sop"}  # data sets of the literature -> ours
+JOINED, APART = "concatenated", "separated"  # parts of a table that are evaluations of folds
 
 
 def section(material: Material) -> Section | None:
@@ -46,22 +53,35 @@ def _published(material: Material) -> list[Part]:
         numbers = [getattr(row.cells[i], "mean", None) for i in columns]
         rows.append([row.method + (f" ({where})" if where else ""), published.source, *numbers])
     for board in material.boards:
-        rows += [[method.name, f"here, {board.data}",
-                  *(own_value(board, method, published, i, metric) for i, metric in columns.items())]
-                 for method in board.methods]  # fmt: skip
+        rows += [
+            [
+                method.name,
+                f"here, {board.data}",
+                *(own_value(board, method, published, i, metric) for i, metric in columns.items()),
+            ]
+            for method in board.methods
+        ]
     flags = [f"{flag.kind}: {flag.words}." for flag in published.flags]
     notes = [f"Per cent. Their ±: {published.spread}.", *published.notes, *flags]
     if any(column.part is not None for column in published.columns):
-        notes.append("A cell of ours is filled only where data set, embedding size and, for folds, evaluation are "
-                     "those of its part of the table.")  # fmt: skip
+        notes.append(
+            "A cell of ours is filled only where data set, embedding size and, for folds, evaluation are "
+            "those of its part of the table."
+        )
     notes += material.missing(dict.fromkeys(columns.values()))
     grid = Grid(
-        "published", f"{sources().get(published.source, published.source)}, table {published.table}: {published.title}",
+        "published",
+        f"{sources().get(published.source, published.source)}, table {published.table}: {published.title}",
         Table(f"published-{published.id}", header, rows),
-        columns=[Column("method"), Column("from"), *map(_printed, header[2:])], filters=["from"], notes=notes,
-    )  # fmt: skip
-    return [Words("Rows of different publications are no comparison. What differs here:", "warning"),
-            *[_differs(board, published) for board in material.boards], grid]  # fmt: skip
+        columns=[Column("method"), Column("from"), *map(_printed, header[2:])],
+        filters=["from"],
+        notes=notes,
+    )
+    return [
+        Words("Rows of different publications are no comparison. What differs here:", "warning"),
+        *[_differs(board, published) for board in material.boards],
+        grid,
+    ]
 
 
 def own_value(board: Board, method: Method, published: PublishedTable, i: int, metric: str) -> float | None:
@@ -84,8 +104,8 @@ def _belongs(method: Method, published: PublishedTable, column: Published) -> bo
         return False
     folds = {member.fold for member in method.members}
     if column.part in (JOINED, APART) and None in folds:
-        return False                                                # without folds there is nothing to join or separate
-    vectors = len(folds) if column.part == JOINED else 1            # a joined vector is as long as those of all folds
+        return False  # without folds there is nothing to join or separate
+    vectors = len(folds) if column.part == JOINED else 1  # a joined vector is as long as those of all folds
     sizes = {member.settings["model.dim"] for member in method.members}
     return len(sizes) == 1 and [vectors * (size or 0) for size in sizes] == [_size(published, column.part)]
 
@@ -103,7 +123,7 @@ def _differs(board: Board, published: PublishedTable) -> Grid:
         ["network", f"{published.backbone}, embedding size {published.dim}", counted([network(m) for m in members])],
         ["protocol", published.protocol, counted([f"{protocol(m)}; {rule(final_of(m))}" for m in members])],
         ["±", published.spread, "95 % interval over seeds"],
-    ]  # fmt: skip
+    ]
     table = Table(f"what-differs{board.suffix}", ["what", published.source, "here"], rows)
     return Grid(f"what-differs{board.suffix}", f"{board.where}What differs", table)
 

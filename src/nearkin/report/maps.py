@@ -14,9 +14,9 @@ from nearkin.report.sprite import COLUMNS, ROWS, Sprite, data_uri, encoded, form
 from nearkin.report.still import Drawn, still_map
 from nearkin.report.tested import Tested
 
-PICTURES = 2000                     # images of a map with a thumbnail: about 2.5 MB in the page
-COLOURED = 12                       # classes with a colour of their own
-WIDTH, HEIGHT, MARGIN = 1000, 660, 12               # of the drawing
+PICTURES = 2000  # images of a map with a thumbnail: about 2.5 MB in the page
+COLOURED = 12  # classes with a colour of their own
+WIDTH, HEIGHT, MARGIN = 1000, 660, 12  # of the drawing
 HEADER = ["row", "class", "x", "y"]
 MEANING = {
     "tsne": "Distances between far groups and the sizes of groups mean nothing in it.",
@@ -51,7 +51,7 @@ def section(
     except NearkinError as error:
         return Section(id, title, lead, [Words(f"There is no map: {error}.", tone="warning")])
     labels, rows = tested.labels[places], tested.rows[places].tolist()
-    some = np.sort(stratified(labels, pictures))                    # those with a picture
+    some = np.sort(stratified(labels, pictures))  # those with a picture
     shown = Pictures(tested, sprite)
     tiles = shown.tiles(rows[i] for i in some)
     words = (
@@ -101,7 +101,7 @@ class Map(Part):
         top = HEIGHT - MARGIN - y / (y.max() or 1) * (HEIGHT - 2 * MARGIN)
         colour = {name: i for i, name in enumerate(self.coloured)}
         kinds = [colour.get(name) for name in self.table.column("class")]
-        order = sorted(range(len(kinds)), key=lambda i: kinds[i] is not None)       # coloured ones on top
+        order = sorted(range(len(kinds)), key=lambda i: kinds[i] is not None)  # coloured ones on top
         points = Markup("").join(
             Markup('<circle data-i="{}" cx="{:.1f}" cy="{:.1f}" r="4" class="k{}"/>').format(
                 i, left[i], top[i], "" if kinds[i] is None else kinds[i]

@@ -30,12 +30,12 @@ METHOD_AXES = ("loss", "method", "loss.name", "method.name")
 class Board:
     """The comparison on one data set."""
 
-    data: str                                   # as headings call it
-    comparison: Comparison                      # rows: all that tells runs apart
-    ranked: Comparison                          # rows: methods alone, other axes are settings of the tournament
-    suffix: str                                 # "" or -NAME, for ids where there are several data sets
+    data: str  # as headings call it
+    comparison: Comparison  # rows: all that tells runs apart
+    ranked: Comparison  # rows: methods alone, other axes are settings of the tournament
+    suffix: str  # "" or -NAME, for ids where there are several data sets
     gathered: Gathered
-    by: tuple[str, ...]                         # what rows are: axes or settings
+    by: tuple[str, ...]  # what rows are: axes or settings
 
     @property
     def methods(self) -> list[Method]:
@@ -77,6 +77,7 @@ class Board:
 
     def row(self, method: Method, value: Callable[[Member], float | None]) -> Row:
         """Any value of a row's runs, as a row: folds and settings are averaged by the same rule as its metrics."""
+
         def setting(member: Member) -> tuple[str, ...]:
             return tuple(label_of(member, key) for key in self.comparison.block_keys)
 
@@ -110,9 +111,13 @@ class Material:
 
 
 def material(
-    gathered: Gathered, *, metric: str = "map_at_r", by: Sequence[str] | None = None, published: str | None = None,
+    gathered: Gathered,
+    *,
+    metric: str = "map_at_r",
+    by: Sequence[str] | None = None,
+    published: str | None = None,
     command: str = "",
-) -> Material:  # fmt: skip
+) -> Material:
     """Compare what was gathered, once for each data set.
 
     Parameters:
@@ -150,8 +155,10 @@ def not_stored(gathered: Gathered, metric: str) -> str | None:
     if not lacking:
         return None
     name = gathered.name if gathered.axes else " ".join(member.run.hash for member in gathered.tested)
-    return (f"not stored for {lacking} of {len(gathered.tested)} runs; `nearkin compare {name} --metric {metric}` "
-            "measures it from their embeddings")  # fmt: skip
+    return (
+        f"not stored for {lacking} of {len(gathered.tested)} runs; `nearkin compare {name} --metric {metric}` "
+        "measures it from their embeddings"
+    )
 
 
 def final_of(member: Member) -> dict[str, Any]:
@@ -172,8 +179,10 @@ def _method_axis(keys: list[str]) -> str:
 def _data_names(members: list[Member]) -> list[str]:
     """Data sets as headings call them: a folder by its name; equal names with the beginning of their hash."""
     names = [data_name(member) for member in members]
-    return [name if names.count(name) == 1 else f"{name} {member.head['data_hash'][:6]}"
-            for name, member in zip(names, members, strict=True)]  # fmt: skip
+    return [
+        name if names.count(name) == 1 else f"{name} {member.head['data_hash'][:6]}"
+        for name, member in zip(names, members, strict=True)
+    ]
 
 
 def data_name(member: Member) -> str:

@@ -12,7 +12,7 @@ from nearkin.report.pixels import Pictures
 from nearkin.report.sprite import Sprite, named, thumb
 from nearkin.report.tested import NEAREST, Tested
 
-LEAST = 0.6                         # share of the neighbours that must have one other class
+LEAST = 0.6  # share of the neighbours that must have one other class
 LISTED, SHOWN, BESIDE = 200, 24, 4  # in the table, with pictures, neighbours of each
 HEADER = ["row", "file", "class", "neighbours' class", "share", "own share", "similarity"]
 
@@ -68,7 +68,7 @@ def suspects(tested: Tested, least: float = LEAST) -> Table:
     for q in np.flatnonzero((votes == own[:, None]).mean(1) <= 1 - least):
         counts = Counter(votes[q].tolist())
         mine = counts.pop(str(own[q]), 0)
-        other, n = max(counts.items(), key=lambda each: each[1])    # of equal ones the nearer: counted in order
+        other, n = max(counts.items(), key=lambda each: each[1])  # of equal ones the nearer: counted in order
         if n < least * k - 1e-9:
             continue
         alike = float(similarity[q][votes[q] == other].mean())

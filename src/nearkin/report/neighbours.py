@@ -12,10 +12,20 @@ from nearkin.report.pixels import Pictures
 from nearkin.report.sprite import Sprite, named, thumb
 from nearkin.report.tested import Tested
 
-SHOWN = 8                           # neighbours of a query
-EACH = 4                            # queries of every kind
-HEADER = ["kind", "query row", "query class", "method", "map_at_r", "rank", "neighbour row", "class", "similarity",
-          "right"]  # fmt: skip
+SHOWN = 8  # neighbours of a query
+EACH = 4  # queries of every kind
+HEADER = [
+    "kind",
+    "query row",
+    "query class",
+    "method",
+    "map_at_r",
+    "rank",
+    "neighbour row",
+    "class",
+    "similarity",
+    "right",
+]
 KINDS = {
     "best": "The queries that are answered best",
     "median": "Queries in the middle",
@@ -80,13 +90,15 @@ def neighbour_table(best: Tested, other: Tested | None = None, each: int = EACH,
 
 def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
     """Kind -> numbers of queries, by the rule of the page; a query stands in one kind only."""
-    value = tested.precision                                        # (Q,)
+    value = tested.precision  # (Q,)
     if value is None:
         name = tested.run.hash
-        raise NearkinError(f"the MAP@R of every query is not stored in run {name}; `nearkin evaluate {name} "
-                           f"--per-query {name}.parquet` computes it")  # fmt: skip
+        raise NearkinError(
+            f"the MAP@R of every query is not stored in run {name}; `nearkin evaluate {name} "
+            f"--per-query {name}.parquet` computes it"
+        )
     defined = np.flatnonzero(~np.isnan(value))
-    closeness = tested.nearest.similarity[:, :k].mean(1)            # (Q,)
+    closeness = tested.nearest.similarity[:, :k].mean(1)  # (Q,)
     labels = tested.labels[tested.query]
     orders = {
         "best": sorted(defined, key=lambda q: (-value[q], q)),

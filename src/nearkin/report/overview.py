@@ -38,10 +38,13 @@ def _warnings(material: Material) -> list[Part]:
         found.append(Words(words, "warning"))
     unvalidated = [m for m in material.trained if not final_of(m)["validation"]]
     if unvalidated:
-        found.append(Words(
-            f"{len(unvalidated)} of {len(material.trained)} trained runs had no validation images: their epoch is the "
-            "last.", "warning",
-        ))  # fmt: skip
+        found.append(
+            Words(
+                f"{len(unvalidated)} of {len(material.trained)} trained runs had no validation images: their epoch is "
+                "the last.",
+                "warning",
+            )
+        )
     if not any(isinstance(part, Words) and part.tone == "warning" for part in found):
         equal = "All trained rows had equal budgets, seeds and rules, and no epoch was picked on test images."
         found.insert(0, Words(equal))
@@ -73,8 +76,10 @@ def _facts(material: Material) -> Grid:
     several = len(material.boards) > 1
     table = Table("overview", ["data", "what", "value"], rows)
     columns = [Column("data"), Column("what"), Column("value")] if several else [Column("what"), Column("value")]
-    notes = ["Every opening of the test labels is noted, by whichever command; this page opens none. Each run's own "
-             "test is one; the more there are, the more the test images have been looked at."]  # fmt: skip
+    notes = [
+        "Every opening of the test labels is noted, by whichever command; this page opens none. Each run's own "
+        "test is one; the more there are, the more the test images have been looked at."
+    ]
     return Grid("overview-facts", "", table, columns=columns, notes=notes)
 
 
@@ -102,18 +107,23 @@ def _budgets(board: Board) -> list[Part]:
         words = "; ".join(f"{key} {given_to[0][key]}" for key in equal)
         told.append(Words(f"{board.where}Equal in all trained rows: {words}."))
     grid = Grid(
-        f"budgets{board.suffix}", f"{board.where}What each row was given", table,
+        f"budgets{board.suffix}",
+        f"{board.where}What each row was given",
+        table,
         columns=[Column(name) for name in table.header if name not in equal],
         folded=len(rows) > 6 or len(equal) == len(BUDGET),
         notes=["Untrained networks were given nothing. Trials are runs that chose settings on validation images."],
-    )  # fmt: skip
+    )
     return [*told, grid]
 
 
 def protocol(member: Member) -> str:
     """Its name and settings, without the fold."""
-    own = {key.partition(".")[2]: value for key, value in member.settings.items()
-           if key.startswith("protocol.") and key not in ("protocol.fold", "protocol.path")}  # fmt: skip
+    own = {
+        key.partition(".")[2]: value
+        for key, value in member.settings.items()
+        if key.startswith("protocol.") and key not in ("protocol.fold", "protocol.path")
+    }
     name = own.pop("name")
     return name + (f" ({', '.join(f'{k} {v}' for k, v in own.items() if v is not None)})" if own else "")
 

@@ -52,10 +52,13 @@ def render(page: Page) -> str:
     ).from_string(_asset("page.html"))
     charts = any(isinstance(part, Chart) or getattr(part, "plotly", False) for part in page.parts)
     return template.render(
-        page=page, policy=POLICY, version=nearkin.__version__, styles=Markup(_assets(".css")),
+        page=page,
+        policy=POLICY,
+        version=nearkin.__version__,
+        styles=Markup(_assets(".css")),
         scripts=[Markup(_script(text)) for text in ([_plotly()] if charts else []) + _scripts()],
         data=Markup(embedded({part.id: _data(part) for part in page.parts if part.kind or part.table})),
-    )  # fmt: skip
+    )
 
 
 def check(page: Page) -> None:

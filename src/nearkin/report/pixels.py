@@ -22,7 +22,7 @@ from nearkin.report.sprite import TILE, Sprite
 from nearkin.report.tested import Tested
 from nearkin.runs.prepare import read_table
 
-Read = Callable[[int], np.ndarray]              # row -> pixels (H, W, 3)
+Read = Callable[[int], np.ndarray]  # row -> pixels (H, W, 3)
 
 
 class Pictures:
@@ -39,7 +39,7 @@ class Pictures:
 
     def __init__(self, tested: Tested, sprite: Sprite):
         self.tested, self.sprite = tested, sprite
-        self.lost: set[int] = set()                                 # rows that could not be read
+        self.lost: set[int] = set()  # rows that could not be read
         self.asked: set[int] = set()
 
     def tiles(self, rows: Iterable[int]) -> dict[int, int | None]:
@@ -86,7 +86,7 @@ class Pictures:
             return None, f"The list of its test images is not stored: {left}."
         try:
             return self._opened(), None
-        except (ValueError, OSError, TypeError) as error:           # its words may name a folder, which no page shows
+        except (ValueError, OSError, TypeError) as error:  # its words may name a folder, which no page shows
             why = str(error) if isinstance(error, OtherImages) else f"the images of {name} are not here"
             return None, f"{why[:1].upper()}{why[1:]}: {left}."
 

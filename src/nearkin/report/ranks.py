@@ -22,20 +22,30 @@ def section(material: Material) -> Section | None:
 
 def _board(board: Board) -> list[Part]:
     kinds: list[Part] = [Words(f"{board.where}{sentence(words)}") for words in kinds_words(board.ranked)]
-    standing = standing_of(board.ranked) if board.ranked.sign else None        # neither end is the good one: no ranks
+    standing = standing_of(board.ranked) if board.ranked.sign else None  # neither end is the good one: no ranks
     if standing is None:
         return kinds
     result = standing.result
     header = ["method", "total", "average", "std", *standing.experiments]
     rows = [
-        [name, float(result.total[i]), float(result.average[i]),
-         None if math.isnan(result.std[i]) else float(result.std[i]), *(float(row[i]) for row in result.ranks)]
+        [
+            name,
+            float(result.total[i]),
+            float(result.average[i]),
+            None if math.isnan(result.std[i]) else float(result.std[i]),
+            *(float(row[i]) for row in result.ranks),
+        ]
         for i, name in enumerate(standing.methods)
-    ]  # fmt: skip
+    ]
     table = Table(f"tournament{board.suffix}", header, rows)
     columns = [Column("method"), *(rounded(name, 2) for name in header[1:])]
-    grid = Grid(f"tournament{board.suffix}", f"{board.where}Tournament", table, columns=columns,
-                notes=[sentence(words) for words in words_of(standing)])  # fmt: skip
+    grid = Grid(
+        f"tournament{board.suffix}",
+        f"{board.where}Tournament",
+        table,
+        columns=columns,
+        notes=[sentence(words) for words in words_of(standing)],
+    )
     return [*_diagram(board, standing), grid, *kinds]
 
 
@@ -45,12 +55,20 @@ def _diagram(board: Board, standing: Standing) -> list[Part]:
         return []
     difference, average = standing.test.critical_difference, standing.result.average.tolist()
     rows = [list(row) for row in zip(standing.methods, average, strict=True)]
-    return [Chart(
-        f"ranks-chart{board.suffix}", f"{board.where}Critical-difference diagram",
-        Table(f"ranks{board.suffix}", ["method", "average"], rows), form="ranks", x="average", y="method",
-        x_title="average rank, best on the left",
-        more={"groups": [list(group) for group in standing.groups],
-              "difference": difference if math.isfinite(difference) else None},
-        alt=f"Average ranks over {len(standing.experiments)} {standing.over}, from {rows[0][0]} with {rows[0][1]:.2f} "
-        f"to {rows[-1][0]} with {rows[-1][1]:.2f}; upright bars join methods that ranks cannot tell apart.",
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"ranks-chart{board.suffix}",
+            f"{board.where}Critical-difference diagram",
+            Table(f"ranks{board.suffix}", ["method", "average"], rows),
+            form="ranks",
+            x="average",
+            y="method",
+            x_title="average rank, best on the left",
+            more={
+                "groups": [list(group) for group in standing.groups],
+                "difference": difference if math.isfinite(difference) else None,
+            },
+            alt=f"Average ranks over {len(standing.experiments)} {standing.over}, from {rows[0][0]} with "
+            f"{rows[0][1]:.2f} to {rows[-1][0]} with {rows[-1][1]:.2f}; upright bars join methods that ranks cannot tell apart.",
+        )
+    ]

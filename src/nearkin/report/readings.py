@@ -45,7 +45,7 @@ def table_of(material: Material, board: Board) -> Table:
 
 def _gain(other: Method, chosen: Method) -> list[Any]:
     """A reading less the chosen epoch, over the seeds, settings and folds that have both."""
-    row = replace(other.row, queries=chosen.row.queries)            # the same queries: the resolution of both
+    row = replace(other.row, queries=chosen.row.queries)  # the same queries: the resolution of both
     d = judge([(row, chosen.row)])[0].difference
     return [None] * 4 if d is None else [d.mean, d.low, d.high, d.n]
 
@@ -59,16 +59,33 @@ def _readings(material: Material, board: Board) -> list[Part]:
     warning: list[Part] = []
     if gains:
         points = "points of " if metric_of(metric).is_share else ""
-        warning.append(Words(
-            f"{board.where}Rows in red were picked on the test images: no results. Picking them so gives "
-            f"{signed(metric, statistics.fmean(gains))} {points}{called(metric)} on average.", "warning",
-        ))  # fmt: skip
+        warning.append(
+            Words(
+                f"{board.where}Rows in red were picked on the test images: no results. Picking them so gives "
+                f"{signed(metric, statistics.fmean(gains))} {points}{called(metric)} on average.",
+                "warning",
+            )
+        )
     columns = [
-        *map(Column, table.header[:3]), metric_column(metric), interval_column(metric),
+        *map(Column, table.header[:3]),
+        metric_column(metric),
+        interval_column(metric),
         Column("against chosen", text=lambda row: signed(metric, row["against chosen"])),
         Column("from", "its 95 % interval", lambda row: span(metric, row["from"], row["to"], signed=True)),
-    ]  # fmt: skip
-    notes = ["Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone.",
-             *cut_note(table.column("cut"), " (*)")]  # fmt: skip
-    return [*warning, Grid(f"readings-grid{board.suffix}", f"{board.where}Readings of the test curve", table,
-                        columns=columns, warn=picked, filters=["epoch"], notes=notes)]  # fmt: skip
+    ]
+    notes = [
+        "Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone.",
+        *cut_note(table.column("cut"), " (*)"),
+    ]
+    return [
+        *warning,
+        Grid(
+            f"readings-grid{board.suffix}",
+            f"{board.where}Readings of the test curve",
+            table,
+            columns=columns,
+            warn=picked,
+            filters=["epoch"],
+            notes=notes,
+        ),
+    ]

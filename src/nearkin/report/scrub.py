@@ -13,7 +13,7 @@ PATH = re.compile(r"(?<![\w./:<-])(?:~|[A-Za-z]:)?[/\\](?:[^/\\\s'\",;:(){}\[\]<
 class Scrubber:
     """Takes the folders of this machine out of texts; the last name of a path stays."""
 
-    known: list[str] = field(default_factory=list)     # paths that are known as such, whatever is in their names
+    known: list[str] = field(default_factory=list)  # paths that are known as such, whatever is in their names
 
     @classmethod
     def of(cls, gathered: Gathered) -> "Scrubber":

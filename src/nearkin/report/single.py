@@ -18,7 +18,7 @@ from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import by_class
 
 NETWORK = ("model.backbone", "model.weights", "model.pool", "data.size", "data.crop")
-MOST_CLASSES = 500                  # rows that the page shows; all are in the download
+MOST_CLASSES = 500  # rows that the page shows; all are in the download
 
 
 def first_screen(
@@ -31,18 +31,35 @@ def first_screen(
     if member.settings["protocol.name"] == "within":
         unseen = "images that training never saw"
     lead = [f"Run {member.run.hash}: {network(member)}. Tested on {member.run.result['test_n']:,} queries, {unseen}."]
-    facts = [(f"test {called(metric)}", f"{shown_metric(metric, value)} {unit(metric)}".strip(),
-              "one seed: no interval; another seed would give another number")]  # fmt: skip
+    facts = [
+        (
+            f"test {called(metric)}",
+            f"{shown_metric(metric, value)} {unit(metric)}".strip(),
+            "one seed: no interval; another seed would give another number",
+        )
+    ]
     for name, twin in twins.items():
         if (other := twin.value(metric)) is not None:
-            facts.append(("untrained, same network and images", f"{shown_metric(metric, other)} {unit(metric)}".strip(),
-                          f"{name}, run {twin.run.hash}{_gain(member, twin, metric)}"))  # fmt: skip
+            facts.append(
+                (
+                    "untrained, same network and images",
+                    f"{shown_metric(metric, other)} {unit(metric)}".strip(),
+                    f"{name}, run {twin.run.hash}{_gain(member, twin, metric)}",
+                )
+            )
     if not twins and not member.untrained:
         facts.append(("untrained, same network and images", "not stored", "the command is in the section on its use"))
     locked = f"test labels stayed locked until then; this store has opened the test split {openings:,} times"
     embed = f"nearkin embed {member.run.hash} IMAGES"
-    return title, lead, [*facts, ("is it real?", f"epoch {final['epoch']}: {rule(final)}", locked),
-                         ("what next?", embed, "gives an embedding for each image of a folder")]  # fmt: skip
+    return (
+        title,
+        lead,
+        [
+            *facts,
+            ("is it real?", f"epoch {final['epoch']}: {rule(final)}", locked),
+            ("what next?", embed, "gives an embedding for each image of a folder"),
+        ],
+    )
 
 
 def _gain(member: Member, twin: Member, metric: str) -> str:
@@ -64,10 +81,10 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
     for run in store.runs():
         try:
             text = (run.path / "spec.yaml").read_text(errors="replace")
-        except OSError:                                             # damaged, or just removed
+        except OSError:  # damaged, or just removed
             continue
         if "epochs: 0\n" not in text or member.head["data_hash"] not in text or not run.tested:
-            continue                                                # most runs are none: do not parse them
+            continue  # most runs are none: do not parse them
         if run.damage() is not None:
             continue
         words = flatten(run.stored)
@@ -88,8 +105,10 @@ def _same_test(first: Run, second: Run) -> bool:
     """Are the same rows queries and gallery? The training rows of the two may differ."""
     if first.head()["split_hash"] == second.head()["split_hash"]:
         return True
-    rows = [{key: split.get(key) for key in ("query", "gallery")}
-            for split in (first.read_json("split.json"), second.read_json("split.json"))]  # fmt: skip
+    rows = [
+        {key: split.get(key) for key in ("query", "gallery")}
+        for split in (first.read_json("split.json"), second.read_json("split.json"))
+    ]
     return rows[0] == rows[1] and rows[0]["query"] is not None
 
 
@@ -128,23 +147,43 @@ def curve_section(member: Member, metric: str, select: str) -> Section | None:
     """Validation, test where it was kept, and the loss; None for an untrained network."""
     points, parts = member.run.curve(), list[Part]()
     names = [name for name in dict.fromkeys((select, metric)) if metric_of(name).is_share == metric_of(select).is_share]
-    curves = [("validation", select), *(("test", name) for name in names)]      # of one unit: they share an axis
+    curves = [("validation", select), *(("test", name) for name in names)]  # of one unit: they share an axis
     rows: list[list[Any]] = [
         [f"{split} {name}", point["epoch"], point[f"{split}.{name}"]]
-        for split, name in curves for point in points if point.get(f"{split}.{name}") is not None
-    ]  # fmt: skip
+        for split, name in curves
+        for point in points
+        if point.get(f"{split}.{name}") is not None
+    ]
     if rows:
         final = final_of(member)
-        parts.append(Chart(
-            "curve", "Validation and test", Table("curve", ["curve", "epoch", "value"], rows), form="lines", x="epoch",
-            y="value", by="curve", percent=percent(select, "value"), y_title=unit(select) or "value",
-            alt=f"The chosen epoch is {final['epoch']} of {final['epochs_trained']}.",
-            notes=["Where there is a test curve, it was joined after the run was final: it chose nothing."],
-        ))  # fmt: skip
+        parts.append(
+            Chart(
+                "curve",
+                "Validation and test",
+                Table("curve", ["curve", "epoch", "value"], rows),
+                form="lines",
+                x="epoch",
+                y="value",
+                by="curve",
+                percent=percent(select, "value"),
+                y_title=unit(select) or "value",
+                alt=f"The chosen epoch is {final['epoch']} of {final['epochs_trained']}.",
+                notes=["Where there is a test curve, it was joined after the run was final: it chose nothing."],
+            )
+        )
     losses = [[point["epoch"], point["loss"]] for point in points if point.get("loss") is not None]
     if losses:
-        parts.append(Chart("loss", "Training loss", Table("loss", ["epoch", "loss"], losses), form="lines", x="epoch",
-                           y="loss", alt="Mean loss of the steps of each epoch."))  # fmt: skip
+        parts.append(
+            Chart(
+                "loss",
+                "Training loss",
+                Table("loss", ["epoch", "loss"], losses),
+                form="lines",
+                x="epoch",
+                y="loss",
+                alt="Mean loss of the steps of each epoch.",
+            )
+        )
     return Section("training", "Training", "How the curves went, epoch by epoch.", parts) if parts else None
 
 
@@ -193,6 +232,8 @@ def use_section(member: Member, gathered: Gathered, twins: dict[str, Member]) ->
 model = nearkin.load("{gathered.store.root.name}/{name}")
 z = model.embed(["a.jpg", "b.jpg"])     # one unit vector per image, {size} numbers
 print(z @ z.T)                          # cosine similarities'''
-    parts: list[Part] = [Lines("use-commands", "Commands", text=explained(lines)),
-                         Lines("use-python", "Python", text=python)]  # fmt: skip
+    parts: list[Part] = [
+        Lines("use-commands", "Commands", text=explained(lines)),
+        Lines("use-python", "Python", text=python),
+    ]
     return Section("use", "How to use the model", "On the command line, and in Python.", parts)

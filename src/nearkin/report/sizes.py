@@ -18,13 +18,23 @@ from nearkin.statistics.unit import Nothing, Row, common
 # setting -> (heading, beginnings of settings that go with it and may differ)
 VARIED: dict[str, tuple[str, tuple[str, ...]]] = {
     "model.dim": ("embedding size", ()),
-    "model.backbone": ("backbone", ("model.", "data.size", "data.resize", "data.crop", "data.keep", "train.lr",
-                                    "recipe")),
+    "model.backbone": (
+        "backbone",
+        ("model.", "data.size", "data.resize", "data.crop", "data.keep", "train.lr", "recipe"),
+    ),
     "regulariser.p_switch": ("p_switch", ()),
-}  # fmt: skip
-NEVER = ("model.dim", "model.head")         # they go with no other setting
-ALWAYS = ("train.seed", "protocol.fold", "train.device", "train.loaders", "train.curve", "data.root", "data.cache",
-          "purpose")  # fmt: skip
+}
+NEVER = ("model.dim", "model.head")  # they go with no other setting
+ALWAYS = (
+    "train.seed",
+    "protocol.fold",
+    "train.device",
+    "train.loaders",
+    "train.curve",
+    "data.root",
+    "data.cache",
+    "purpose",
+)
 KS = (1, 2, 4, 8)
 
 
@@ -43,6 +53,7 @@ def section(material: Material) -> Section | None:
 
 def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> list[list[Member]]:
     """Trained members that differ in nothing but one setting, and in settings that begin with what goes with it."""
+
     def free(name: str) -> bool:
         return name == key or name in ALWAYS or (name.startswith(beside) and name not in NEVER)
 
@@ -86,8 +97,10 @@ def _unlike(lines: Iterable[Sequence[Row]]) -> list[str]:
     """What must be said where points of one line stand on different seeds or folds."""
     for rows in lines:
         if len({(tuple(sorted(row.values)), frozenset(place.fold for place in row.places)) for row in rows}) > 1:
-            return ["Points that stand beside each other are not all over the same seeds and folds: a part of what "
-                    "they differ by may be luck. The leaderboard takes differences on common seeds."]  # fmt: skip
+            return [
+                "Points that stand beside each other are not all over the same seeds and folds: a part of what "
+                "they differ by may be luck. The leaderboard takes differences on common seeds."
+            ]
     return []
 
 
@@ -106,13 +119,22 @@ def _curve(material: Material, board: Board, key: str) -> list[Part]:
         return []
     table = Table(f"{name.replace(' ', '-')}{board.suffix}", ["method", name, metric, *ENDS, "seeds"], rows)
     numbers = [v for v in table.column(name) if not isinstance(v, str)]
-    return [Chart(
-        f"by-{key.rpartition('.')[2].replace('_', '-')}{board.suffix}", f"{board.where}{called(metric)} over {name}",
-        table, form="lines", x=name, by="method", **interval_of(metric), log=key == "model.dim" and len(numbers) > 2,
-        more={"shown": 10}, notes=[*_unlike(lines), *cut_note(table.column("cut"))],
-        alt=f"{called(metric)} over {name}, {', '.join(map(str, dict.fromkeys(table.column(name))))}: "
-        "mean and 95 % interval over seeds.",
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"by-{key.rpartition('.')[2].replace('_', '-')}{board.suffix}",
+            f"{board.where}{called(metric)} over {name}",
+            table,
+            form="lines",
+            x=name,
+            by="method",
+            **interval_of(metric),
+            log=key == "model.dim" and len(numbers) > 2,
+            more={"shown": 10},
+            notes=[*_unlike(lines), *cut_note(table.column("cut"))],
+            alt=f"{called(metric)} over {name}, {', '.join(map(str, dict.fromkeys(table.column(name))))}: "
+            "mean and 95 % interval over seeds.",
+        )
+    ]
 
 
 def _rho_bars(material: Material, board: Board) -> list[Part]:
@@ -139,12 +161,20 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
     if not chosen_everywhere:
         note = "Without validation on common seeds no p_switch can be chosen: there is one bar for each."
     table = Table(f"rho-switching{board.suffix}", ["method", "regulariser", "p_switch", metric, *ENDS, "seeds"], rows)
-    return [Chart(
-        f"rho-switching{board.suffix}", f"{board.where}With and without rho switching", table, form="bars", x="method",
-        by="regulariser", **interval_of(metric), sideways=True,
-        alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
-        notes=[note, *_unlike(lines), *cut_note(table.column("cut"))],
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"rho-switching{board.suffix}",
+            f"{board.where}With and without rho switching",
+            table,
+            form="bars",
+            x="method",
+            by="regulariser",
+            **interval_of(metric),
+            sideways=True,
+            alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
+            notes=[note, *_unlike(lines), *cut_note(table.column("cut"))],
+        )
+    ]
 
 
 def best_validated(sides: dict[float, list[Member]], select: str) -> float | None:
@@ -162,18 +192,36 @@ def _recalls(material: Material, board: Board) -> list[Part]:
     """Recall@1, 2, 4, 8 of every method, in the order in which their papers appeared."""
     stored = set(material.stored_metrics())
     ks = [k for k in KS if f"recall@{k}" in stored]
-    dated = [(year, place, method) for place, method in enumerate(board.trained)
-             if (year := year_of(method.members[0])) is not None]  # fmt: skip
+    dated = [
+        (year, place, method)
+        for place, method in enumerate(board.trained)
+        if (year := year_of(method.members[0])) is not None
+    ]
     if len(ks) < 2 or len(dated) < 2:
         return []
     rows: list[list[Any]] = []
     for year, _, method in sorted(dated, key=lambda dating: dating[:2]):
-        rows += [[f"{method.name} ({year})", year, f"Recall@{k}", *ends(interval)]
-                 for k in ks if (interval := board.interval(method, f"recall@{k}")) is not None]  # fmt: skip
+        rows += [
+            [f"{method.name} ({year})", year, f"Recall@{k}", *ends(interval)]
+            for k in ks
+            if (interval := board.interval(method, f"recall@{k}")) is not None
+        ]
     table = Table(f"recall-by-year{board.suffix}", ["method", "year", "metric", "recall", *ENDS], rows)
-    return [Chart(
-        f"recall-by-year{board.suffix}", f"{board.where}Recall@k in order of publication", table, form="bars",
-        x="method", y="recall", by="metric", low="low", high="high", percent=("recall", "low", "high"),
-        y_title="Recall@k %", sideways=True, notes=cut_note(table.column("cut")),
-        alt="Recall at " + ", ".join(map(str, ks)) + " of every method, oldest paper first.",
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"recall-by-year{board.suffix}",
+            f"{board.where}Recall@k in order of publication",
+            table,
+            form="bars",
+            x="method",
+            y="recall",
+            by="metric",
+            low="low",
+            high="high",
+            percent=("recall", "low", "high"),
+            y_title="Recall@k %",
+            sideways=True,
+            notes=cut_note(table.column("cut")),
+            alt="Recall at " + ", ".join(map(str, ks)) + " of every method, oldest paper first.",
+        )
+    ]

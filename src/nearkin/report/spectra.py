@@ -29,13 +29,24 @@ def _rho(material: Material, board: Board) -> list[Part]:
         return []
     table = Table(f"rho{board.suffix}", ["method", "kind", "rho", metric, *ENDS], rows)
     words = correlation_words(np.array(table.column("rho")), np.array(table.column(metric)))
-    return [Chart(
-        f"rho{board.suffix}", f"{board.where}{called(metric)} against spectral decay ρ", table, form="points", x="rho",
-        by="kind", **interval_of(metric), text="method", x_title="ρ of the training embeddings",
-        alt=f"{len(rows)} trained methods, means over seeds. {words}",
-        notes=["ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
-               *cut_note(table.column("cut"))],
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"rho{board.suffix}",
+            f"{board.where}{called(metric)} against spectral decay ρ",
+            table,
+            form="points",
+            x="rho",
+            by="kind",
+            **interval_of(metric),
+            text="method",
+            x_title="ρ of the training embeddings",
+            alt=f"{len(rows)} trained methods, means over seeds. {words}",
+            notes=[
+                "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
+                *cut_note(table.column("cut")),
+            ],
+        )
+    ]
 
 
 def correlation_words(x: np.ndarray, y: np.ndarray) -> str:
@@ -57,9 +68,16 @@ def _metrics(material: Material, board: Board) -> list[Part]:
         return []
     correlations = np.corrcoef(np.array(list(varied.values()), dtype=float))
     rows = [[a, b, float(correlations[i, j])] for i, a in enumerate(varied) for j, b in enumerate(varied)]
-    return [Chart(
-        f"metric-correlation{board.suffix}", f"{board.where}Correlation between metrics",
-        Table(f"metric-correlation{board.suffix}", ["metric", "with", "correlation"], rows), form="heatmap", x="with",
-        y="metric", value="correlation", more={"band": [-1, 1]},
-        alt=f"Pearson's correlation between {len(varied)} metrics over {len(runs)} trained runs; not tested.",
-    )]  # fmt: skip
+    return [
+        Chart(
+            f"metric-correlation{board.suffix}",
+            f"{board.where}Correlation between metrics",
+            Table(f"metric-correlation{board.suffix}", ["metric", "with", "correlation"], rows),
+            form="heatmap",
+            x="with",
+            y="metric",
+            value="correlation",
+            more={"band": [-1, 1]},
+            alt=f"Pearson's correlation between {len(varied)} metrics over {len(runs)} trained runs; not tested.",
+        )
+    ]

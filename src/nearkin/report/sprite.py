@@ -11,10 +11,10 @@ from PIL import Image, features
 
 from nearkin.report.base import Part
 
-TILE = 64                           # side of a thumbnail in pixels
-COLUMNS, ROWS = 40, 250             # of a sheet; WebP allows 16,383 pixels, which is 255 rows
-QUALITY = 75                        # a photograph then takes about 1 kB
-GREY = 128                          # where a sheet has no thumbnail
+TILE = 64  # side of a thumbnail in pixels
+COLUMNS, ROWS = 40, 250  # of a sheet; WebP allows 16,383 pixels, which is 255 rows
+QUALITY = 75  # a photograph then takes about 1 kB
+GREY = 128  # where a sheet has no thumbnail
 
 
 class Sprite:
@@ -28,7 +28,7 @@ class Sprite:
     """
 
     def __init__(self) -> None:
-        self.tiles: list[np.ndarray] = []                           # each (TILE, TILE, 3)
+        self.tiles: list[np.ndarray] = []  # each (TILE, TILE, 3)
         self.places: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class SpritePart(Part):
             f".sheet-{i}{{background-image:url({data_uri(encoded(sheet), form())})}}"
             for i, sheet in enumerate(self.sprite.sheets())
         ]
-        return Markup(f"<style>{''.join(rules)}</style>") if rules else Markup("")     # base64: nothing to escape
+        return Markup(f"<style>{''.join(rules)}</style>") if rules else Markup("")  # base64: nothing to escape
 
 
 def thumb(index: int | None, label: str, kind: str = "") -> Markup:

@@ -43,8 +43,14 @@ def _lines(axes: Any, chart: Chart) -> None:
         axes.plot(x, [r[chart.y] for r in rows], style, color=colour, marker="o", ms=3, label=label(group or ""))
         if chart.low and chart.high:
             inside = [r for r in rows if r[chart.low] is not None and r[chart.high] is not None]
-            axes.fill_between([r[chart.x] for r in inside], [r[chart.low] for r in inside],
-                              [r[chart.high] for r in inside], color=colour, alpha=0.15, lw=0)  # fmt: skip
+            axes.fill_between(
+                [r[chart.x] for r in inside],
+                [r[chart.low] for r in inside],
+                [r[chart.high] for r in inside],
+                color=colour,
+                alpha=0.15,
+                lw=0,
+            )
 
 
 def _bars(axes: Any, chart: Chart) -> None:
@@ -83,8 +89,13 @@ def _points(axes: Any, chart: Chart) -> None:
                     axes.plot([row[chart.x]] * 2, [row[chart.low], row[chart.high]], color=colour, lw=1.2)
         if chart.text and len(rows) <= 30:
             for row in rows:
-                axes.annotate(label(row[chart.text]), (row[chart.x], row[chart.y]), xytext=(5, 3),
-                              textcoords="offset points", fontsize=8)  # fmt: skip
+                axes.annotate(
+                    label(row[chart.text]),
+                    (row[chart.x], row[chart.y]),
+                    xytext=(5, 3),
+                    textcoords="offset points",
+                    fontsize=8,
+                )
 
 
 def _dots(axes: Any, chart: Chart) -> None:

@@ -12,13 +12,25 @@ from scipy.spatial import cKDTree
 from nearkin.report.base import Table
 
 WIDTH, HEIGHT, SIDE, BORDER = 1400, 952, 34, 3  # of the map and of a thumbnail on it, in pixels
-LARGE, ACROSS, GAP = 66, 6, 40                  # a magnified thumbnail, how many of them side by side, between regions
-REGION = 204                                    # side of a region on the map
+LARGE, ACROSS, GAP = 66, 6, 40  # a magnified thumbnail, how many of them side by side, between regions
+REGION = 204  # side of a region on the map
 REGIONS = "ABC"
 PAPER, INK = "#ffffff", "#1b1b1b"
 # of the coloured classes, as in pictures.css
-COLOURS = ("#1f77b4", "#d1600a", "#2a8f2a", "#c8323c", "#8a5fc0", "#8c564b", "#c94fa5", "#6b7a00", "#0f8fa3", "#b8860b",
-           "#4056a1", "#3f7f5f")  # fmt: skip
+COLOURS = (
+    "#1f77b4",
+    "#d1600a",
+    "#2a8f2a",
+    "#c8323c",
+    "#8a5fc0",
+    "#8c564b",
+    "#c94fa5",
+    "#6b7a00",
+    "#0f8fa3",
+    "#b8860b",
+    "#4056a1",
+    "#3f7f5f",
+)
 
 
 @dataclass
@@ -27,7 +39,7 @@ class Drawn:
 
     image: Image.Image
     alt: str
-    shown: list[tuple[str, int]]                # ("map", "A", "B" or "C", number of the point)
+    shown: list[tuple[str, int]]  # ("map", "A", "B" or "C", number of the point)
 
     def table(self, name: str, rows: np.ndarray, labels: np.ndarray) -> Table:
         """Which images are where."""
@@ -48,8 +60,8 @@ def still_map(
     """
     colour = class_colours(labels, coloured)
     room = np.array([WIDTH, HEIGHT]) - SIDE
-    centres = SIDE / 2 + positions / np.maximum(positions.max(0), 1e-9) * room      # (M, 2) in pixels, upwards
-    centres[:, 1] = HEIGHT - centres[:, 1]                                          # downwards
+    centres = SIDE / 2 + positions / np.maximum(positions.max(0), 1e-9) * room  # (M, 2) in pixels, upwards
+    centres[:, 1] = HEIGHT - centres[:, 1]  # downwards
     regions = mixed_regions(centres, labels)
     panel = ACROSS * LARGE
     image = Image.new("RGB", (WIDTH, HEIGHT + (panel + 60 if regions else 0)), PAPER)
@@ -127,10 +139,10 @@ def laid_out(positions: np.ndarray, numbers: np.ndarray) -> dict[tuple[int, int]
     for i in np.argsort(middle, kind="stable"):
         if not free:
             break
-        x, y = positions[i] * ACROSS - 0.5                          # in cells
+        x, y = positions[i] * ACROSS - 0.5  # in cells
         cell = min(free, key=lambda c: ((c[0] - x) ** 2 + (c[1] - y) ** 2, c))
         if max(abs(cell[0] - x), abs(cell[1] - y)) > 1.5:
-            continue                                                # too far from where it lies
+            continue  # too far from where it lies
         free.remove(cell)
         found[cell] = int(numbers[i])
     return found

@@ -15,15 +15,15 @@ from nearkin.progress import bar, note_once
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of, values_per_query
 
-NEAREST = 10                        # neighbours of every query that are looked at
+NEAREST = 10  # neighbours of every query that are looked at
 
 
 @dataclass(frozen=True)
 class Nearest:
     """The k nearest images of Q queries, the nearest first."""
 
-    place: np.ndarray                                               # (Q, k) places among the test images
-    similarity: np.ndarray                                          # (Q, k) cosines
+    place: np.ndarray  # (Q, k) places among the test images
+    similarity: np.ndarray  # (Q, k) cosines
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Tested:
     images: TestSet
     paths: list[str] | None = None
 
-    __test__ = False                                                # pytest: this is no test
+    __test__ = False  # pytest: this is no test
 
     @classmethod
     def of(cls, run: Run, name: str = "") -> "Tested":
@@ -128,7 +128,8 @@ def chosen(comparison: Comparison) -> tuple[Tested, Tested | None]:
     member = first_member(best)
     first = Tested.of(member.run, best.name)
     worse = [m for m in reversed(comparison.trained) if m is not best] + [
-        m for m in comparison.methods if m.kind == "untrained" and m is not best]  # fmt: skip
+        m for m in comparison.methods if m.kind == "untrained" and m is not best
+    ]
     for method in worse[:1]:
         other = next((m for m in _ordered(method) if (m.seed, m.fold) == (member.seed, member.fold)), None)
         other = other or first_member(method)
@@ -136,7 +137,7 @@ def chosen(comparison: Comparison) -> tuple[Tested, Tested | None]:
         if [member.head[key] for key in same] == [other.head[key] for key in same]:
             try:
                 return first, Tested.of(other.run, method.name)
-            except NearkinError as error:                           # its embeddings are gone
+            except NearkinError as error:  # its embeddings are gone
                 note_once(f"{error}; its pictures are left out")
     return first, None
 

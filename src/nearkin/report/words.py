@@ -8,7 +8,7 @@ from nearkin.evaluation.metrics.base import metric_of
 from nearkin.report.base import Column
 from nearkin.statistics.intervals import Interval
 
-ENDS = ("low", "high", "cut")       # what a table has of an interval
+ENDS = ("low", "high", "cut")  # what a table has of an interval
 
 
 def shown_metric(metric: str, value: float | None) -> str:
@@ -22,8 +22,19 @@ def signed(metric: str, value: float | None) -> str:
 
 
 # as papers write them; others go by their own names
-CALLED = {"map_at_r": "MAP@R", "map_at_c": "MAP@C", "map_at_1000": "MAP@1000", "r_precision": "R-precision",
-          "recall": "Recall", "p": "P", "mrr": "MRR", "nmi": "NMI", "ami": "AMI", "f1": "F1", "rho": "ρ"}  # fmt: skip
+CALLED = {
+    "map_at_r": "MAP@R",
+    "map_at_c": "MAP@C",
+    "map_at_1000": "MAP@1000",
+    "r_precision": "R-precision",
+    "recall": "Recall",
+    "p": "P",
+    "mrr": "MRR",
+    "nmi": "NMI",
+    "ami": "AMI",
+    "f1": "F1",
+    "rho": "ρ",
+}
 
 
 def called(metric: str) -> str:

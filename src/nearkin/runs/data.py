@@ -21,19 +21,19 @@ from nearkin.protocols import Split
 from nearkin.registry import hyperparameters
 from nearkin.runs.seen import contents, own_record
 
-CROPS = ("size", "crop", "augment", "crop_scale", "crop_ratio", "flip")     # settings that are read when images are cut
+CROPS = ("size", "crop", "augment", "crop_scale", "crop_ratio", "flip")  # settings that are read when images are cut
 
 
 @dataclass(frozen=True)
 class Data:
     """A data set as it was read: everything, test labels included."""
 
-    table: Table                    # without unreadable images
-    images: Table | Images          # its pixels
+    table: Table  # without unreadable images
+    images: Table | Images  # its pixels
     hash: str
     skipped: list[tuple[str, str]]  # path, reason
-    hashes: list[str] = field(default_factory=list, repr=False)     # of the content of each file; none of arrays
-    divisions: dict[str, "Division"] = field(default_factory=dict, repr=False)      # protocol -> what it makes of them
+    hashes: list[str] = field(default_factory=list, repr=False)  # of the content of each file; none of arrays
+    divisions: dict[str, "Division"] = field(default_factory=dict, repr=False)  # protocol -> what it makes of them
 
     @cached_property
     def pixels(self) -> Images:
@@ -62,7 +62,7 @@ class Division:
 
     table: Table = field(repr=False)
     split: Split
-    passed: set[Any] = field(default_factory=set, repr=False)       # checks that need not be made again
+    passed: set[Any] = field(default_factory=set, repr=False)  # checks that need not be made again
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -114,7 +114,7 @@ def key_of(data: DataSpec) -> str:
 
 def read_table(data: DataSpec) -> Table:
     """The rows of a data set; no image is decoded."""
-    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}     # images made to measure
+    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}  # images made to measure
     table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
     check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
     return table if data.exclude is None else exclude(table, data.exclude)

@@ -48,17 +48,13 @@ def fill(spec: RunSpec) -> RunSpec:
     """The same spec with open settings filled."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
-    train = {
-        "lr": 3e-4 if pretrained and not head_alone else 1e-3,
-        "batch": 96 if pretrained else 128,
-        "epochs": 8,
-    }
+    train = {"lr": 3e-4 if pretrained and not head_alone else 1e-3, "batch": 96 if pretrained else 128, "epochs": 8}
     model: dict[str, Any] = {
         "freeze_bn": pretrained,
         "pool": "both" if pretrained else "avg",
         "dim": 512 if pretrained else 128,
     }
-    if spec.model.head is None:                                     # parts of a stored run are not imported in vain
+    if spec.model.head is None:  # parts of a stored run are not imported in vain
         model["head"] = spec.method.cls.head if spec.method else "linear"
     if spec.model.norm is None:
         model["norm"] = spec.loss.cls.norm if issubclass(spec.loss.cls, Loss) else "none"

@@ -46,7 +46,7 @@ class Embedder:
         if not images:
             raise NearkinError("there are no images to embed")
         network = self.model
-        if len(images) > BATCH:                                     # folding takes as long as it saves on one batch
+        if len(images) > BATCH:  # folding takes as long as it saves on one batch
             probe = self._pixels(images[:1])
             network = folded(network, lambda network: network(probe).z)
         starts = range(0, len(images), BATCH)
@@ -55,12 +55,12 @@ class Embedder:
                 network(self._pixels(images[i : i + BATCH])).z.float().cpu()
                 for i in track(starts, "Embedding", len(starts))
             ]
-        return unit(torch.cat(parts)).numpy()                                                   # (N, D)
+        return unit(torch.cat(parts)).numpy()  # (N, D)
 
     def _pixels(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
-        kept = (fitted(_pixels(image), self.resize, self.keep) for image in images)    # as training kept its images
+        kept = (fitted(_pixels(image), self.resize, self.keep) for image in images)  # as training kept its images
         pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in kept])
-        return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)                     # (B, 3, size, size)
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)  # (B, 3, size, size)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Saved:
 
     images: int
     dim: int
-    skipped: list[tuple[str, str]]      # path, reason
+    skipped: list[tuple[str, str]]  # path, reason
 
 
 def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, skip: bool = False) -> Saved:
@@ -101,6 +101,7 @@ def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, sk
 
 def unreadable(paths: Sequence[Path]) -> list[tuple[str, str]]:
     """Which of these images cannot be read, and why."""
+
     def reason(path: Path) -> str | None:
         try:
             read_image(path)
@@ -120,9 +121,7 @@ def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
     return array
 
 
-def load(
-    run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False
-) -> Embedder:
+def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False) -> Embedder:
     """The chosen model of a finished run, by path, hash or the beginning of its hash.
 
     Parameters:
@@ -143,9 +142,7 @@ def load(
     model = rebuild(spec)
     load_model(model, found)
     data = spec.data
-    return Embedder(
-        model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device)
-    )
+    return Embedder(model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device))
 
 
 def rebuild(spec: RunSpec) -> Model:

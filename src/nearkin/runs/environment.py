@@ -35,7 +35,7 @@ def _commit() -> str | None:
     """The commit of nearkin's own checkout, `+` when its tree was changed; None when it is installed elsewhere, also
     inside another project's repository."""
     package = Path(__file__).parents[1]
-    git = ["git", "--no-optional-locks", "-C", str(package)]      # a kill must not leave the user's index locked
+    git = ["git", "--no-optional-locks", "-C", str(package)]  # a kill must not leave the user's index locked
     try:
         subprocess.run([*git, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, check=True)
         top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)

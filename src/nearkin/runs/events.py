@@ -13,8 +13,9 @@ Watch = Callable[[dict[str, Any]], None]
 def tensorboard(folder: Path) -> Watch:
     """A watcher that writes every entry of the log as events into `folder`, which is refused where it is a link."""
     if folder.is_symlink():
-        raise NearkinError(f"{folder} is a link to {os.readlink(folder)}: in a run nothing is written through links; "
-                           "remove it")  # fmt: skip
+        raise NearkinError(
+            f"{folder} is a link to {os.readlink(folder)}: in a run nothing is written through links; remove it"
+        )
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -37,6 +38,7 @@ def tensorboard(folder: Path) -> Watch:
 
 def both(first: Watch, second: Watch) -> Watch:
     """A watcher that tells two others."""
+
     def watch(entry: dict[str, Any]) -> None:
         first(entry)
         second(entry)

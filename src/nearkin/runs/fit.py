@@ -32,7 +32,7 @@ from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
 from nearkin.storage import check_folder
 
-SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")     # of the training embeddings, as Roth et al. 2020 have them
+SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")  # of the training embeddings, as Roth et al. 2020 have them
 
 
 def train(
@@ -81,10 +81,10 @@ def train(
                 watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
             if not here.share(lambda: run.final):
                 _fit(run, prepared, watch if here.first else lambda entry: None, device, until)
-            here.wait()                                             # rank 0 has written final.json
+            here.wait()  # rank 0 has written final.json
             spec = prepared.spec
-            del prepared                                            # the test reads its own
-            if test and run.final:                                  # not while it pauses
+            del prepared  # the test reads its own
+            if test and run.final:  # not while it pauses
                 measure(store, run, device=device, spec=spec)
         here.wait()
     return run
@@ -126,11 +126,11 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
     if here.world > 1 and objective.mixes:
         raise NearkinError("mixup mixes images of different processes: train it with one")
-    if spec.train.epochs:                                           # refused before features are computed
+    if spec.train.epochs:  # refused before features are computed
         make_optimiser(spec.train, model, objective)
         if spec.train.chunk is not None:
             check_chunks(spec.train.chunk, model, objective)
-    again = (run.path / "spec.yaml").exists() and not run.begun      # begun before, and nothing was saved
+    again = (run.path / "spec.yaml").exists() and not run.begun  # begun before, and nothing was saved
     run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))
     synchronise(model)
@@ -138,12 +138,23 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     sampler = _sampler(run, prepared, model, source, device)
     watch({"plan": _plan(run, prepared, sampler, again=again)})
     done = fit(
-        run, spec.train, model, objective, sampler, source, split.train, prepared.labels,
-        validate=_validation(prepared, source, device) if len(split.val) else None, device=device, memory=memory,
-        watch=watch, until=until, lower=metric_of(spec.train.select).sign < 0,
+        run,
+        spec.train,
+        model,
+        objective,
+        sampler,
+        source,
+        split.train,
+        prepared.labels,
+        validate=_validation(prepared, source, device) if len(split.val) else None,
+        device=device,
+        memory=memory,
+        watch=watch,
+        until=until,
+        lower=metric_of(spec.train.select).sign < 0,
         **({"after_epoch": _keeping_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
-    )  # fmt: skip
-    if done is None:                                                # paused
+    )
+    if done is None:  # paused
         return
     run.promote(model_file(done.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
     here.wait()
@@ -152,13 +163,20 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     if here.first:
         with run.put("validation.npz") as file:
             np.savez(file, embeddings=z_val.numpy(), labels=prepared.val_labels, rows=split.val)
-        run.write_json("final.json", {
-            "epoch": done.best_epoch, "epochs_trained": done.epoch, "steps": done.step,
-            "rule": spec.protocol.cls.rule, "select": spec.train.select if done.validation else None,
-            "validation": done.validation or _measured(z_val, prepared.val_labels, spec.train.select),
-            "train": space(z_train, prepared.labels),
-            "seconds": round(done.seconds, 1), **prepared.about,
-        })  # fmt: skip
+        run.write_json(
+            "final.json",
+            {
+                "epoch": done.best_epoch,
+                "epochs_trained": done.epoch,
+                "steps": done.step,
+                "rule": spec.protocol.cls.rule,
+                "select": spec.train.select if done.validation else None,
+                "validation": done.validation or _measured(z_val, prepared.val_labels, spec.train.select),
+                "train": space(z_train, prepared.labels),
+                "seconds": round(done.seconds, 1),
+                **prepared.about,
+            },
+        )
         run.tidy()
 
 
@@ -167,14 +185,14 @@ def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray,
     process has them all, and computes the same."""
     if isinstance(model.head, FittedHead):
         with model.headless():
-            features = embed(model, source, rows, device, title="Features of the training images")      # (N, F)
+            features = embed(model, source, rows, device, title="Features of the training images")  # (N, F)
         model.head.fit(features, torch.from_numpy(labels))
 
 
 def _sampler(run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device) -> Any:
     """The sampler of a run; one with a bank is filled, unless a checkpoint will."""
     part = prepared.spec.sampler
-    assert part is not None                                         # resolved
+    assert part is not None  # resolved
     train = prepared.spec.train
     sampler = part.cls(prepared.labels, train.batch, train.seed, **part.params)
     if sampler.needs_bank and not ranks().share(lambda: run.begun):
@@ -188,9 +206,16 @@ def _plan(run: Run, prepared: Prepared, sampler: Any, *, again: bool) -> dict[st
     train = prepared.spec.train
     per_epoch = train.batches_per_epoch or len(sampler)
     warmup = 0 if train.warmup_counts else train.warmup
-    return {"split": prepared.about["split"], "epochs": train.epochs, "batch": train.batch, "again": again,
-            "steps_per_epoch": per_epoch, "warmup": warmup, "steps": (warmup + (train.epochs or 0)) * per_epoch,
-            "path": str(run.path)}  # fmt: skip
+    return {
+        "split": prepared.about["split"],
+        "epochs": train.epochs,
+        "batch": train.batch,
+        "again": again,
+        "steps_per_epoch": per_epoch,
+        "warmup": warmup,
+        "steps": (warmup + (train.epochs or 0)) * per_epoch,
+        "path": str(run.path),
+    }
 
 
 def _validation(prepared: Prepared, source: Source, device: torch.device) -> Callable[[Model], dict[str, float]]:
@@ -214,8 +239,9 @@ def _keeping_test_embeddings(
     run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device
 ) -> Callable[[int], None]:
     """Epoch -> the test embeddings of that epoch are stored, without labels."""
+
     def keep(epoch: int) -> None:
-        z = embed(model, source, prepared.split.test.images, device).numpy()     # raw, float32: as the test has them
+        z = embed(model, source, prepared.split.test.images, device).numpy()  # raw, float32: as the test has them
         if ranks().first:
             with run.put(f"curve/epoch-{epoch:04d}.npy") as file:
                 np.save(file, z)

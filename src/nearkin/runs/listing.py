@@ -11,11 +11,30 @@ from nearkin.errors import NearkinError, choices
 from nearkin.runs.log import read_log
 from nearkin.runs.store import Run
 
-COLUMNS = ("run", "state", "data", "loss", "backbone", "dim", "seed", "validation map_at_r", "map_at_r", "recall@1",
-           "age")  # fmt: skip
+COLUMNS = (
+    "run",
+    "state",
+    "data",
+    "loss",
+    "backbone",
+    "dim",
+    "seed",
+    "validation map_at_r",
+    "map_at_r",
+    "recall@1",
+    "age",
+)
 # filled in by nearkin, mostly: not worth a word
-QUIET = {"data.size", "data.crop", "data.resize", "model.freeze_bn", "model.pool", "sampler.name", "train.batch",
-         "train.lr"}  # fmt: skip
+QUIET = {
+    "data.size",
+    "data.crop",
+    "data.resize",
+    "model.freeze_bn",
+    "model.pool",
+    "sampler.name",
+    "train.batch",
+    "train.lr",
+}
 
 
 def row(run: Run) -> dict[str, Any]:
@@ -24,8 +43,13 @@ def row(run: Run) -> dict[str, Any]:
     told: dict[str, Any] = {"run": run.hash, **dict.fromkeys(COLUMNS[1:]), "words": {}}
     try:
         words = flatten(run.stored)
-        told |= {"data": words.get("data.name"), "loss": words.get("loss.name"), "dim": words.get("model.dim"),
-                 "backbone": words.get("model.backbone"), "seed": words.get("train.seed")}  # fmt: skip
+        told |= {
+            "data": words.get("data.name"),
+            "loss": words.get("loss.name"),
+            "dim": words.get("model.dim"),
+            "backbone": words.get("model.backbone"),
+            "seed": words.get("train.seed"),
+        }
         if words.get("train.epochs") == 0:
             told["loss"] = "(untrained)"
         told |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
@@ -60,8 +84,11 @@ def _figures(run: Run) -> dict[str, Any]:
         return {}
     test = run.metrics()
     validation = run.read_json("final.json")["validation"]
-    return {"validation map_at_r": validation.get("map_at_r"), "map_at_r": test.get("map_at_r"),
-            "recall@1": test.get("recall@1")}  # fmt: skip
+    return {
+        "validation map_at_r": validation.get("map_at_r"),
+        "map_at_r": test.get("map_at_r"),
+        "recall@1": test.get("recall@1"),
+    }
 
 
 def describe(stored: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ class RunLocked(NearkinError):
 def locked_run(path: Path) -> Iterator[None]:
     """Hold the lock of a run's directory; it is freed by the system when the process dies, however it dies."""
     file = path / "lock"
-    if file.is_symlink():                               # the lock's file is emptied when it is taken
+    if file.is_symlink():  # the lock's file is emptied when it is taken
         target = os.readlink(file)
         raise NearkinError(f"{file} is a link to {target}: nothing is written through it; remove the link")
     lock = FileLock(file)
@@ -29,7 +29,7 @@ def locked_run(path: Path) -> Iterator[None]:
             lock.acquire(timeout=0)
         except Timeout:
             raise RunLocked(f"run {path.name} is being trained by process {_holder(file)}") from None
-    with suppress(OSError):                             # Windows does not let a locked file be written
+    with suppress(OSError):  # Windows does not let a locked file be written
         file.write_text(str(os.getpid()))
     try:
         yield
@@ -40,5 +40,5 @@ def locked_run(path: Path) -> Iterator[None]:
 def _holder(file: Path) -> str:
     try:
         return file.read_text(errors="replace").strip()
-    except OSError:                                                 # it has just ended
+    except OSError:  # it has just ended
         return "?"

@@ -8,7 +8,7 @@ from typing import Any
 
 from nearkin.storage import sync_open
 
-FLUSH_SECONDS = 1.0                 # how old the end of a log may be, for those who watch it
+FLUSH_SECONDS = 1.0  # how old the end of a log may be, for those who watch it
 
 
 class Log:
@@ -25,7 +25,7 @@ class Log:
     def __init__(self, file: Any):
         self._file = file
         self._waiting: list[dict[str, Any]] = []
-        self._written = -math.inf                                   # when; the first line goes out at once
+        self._written = -math.inf  # when; the first line goes out at once
 
     def write(self, **entry: Any) -> None:
         """Add a line."""
@@ -72,15 +72,15 @@ class LogReader:
                     self._offset = 0
                 file.seek(self._offset)
                 new = file.read()
-        except OSError:                                             # not there, or a folder in its place
+        except OSError:  # not there, or a folder in its place
             return []
-        whole = new[: new.rfind(b"\n") + 1]                         # the rest is still being written, or was cut short
+        whole = new[: new.rfind(b"\n") + 1]  # the rest is still being written, or was cut short
         self._offset += len(whole)
         entries = []
         for line in whole.splitlines():
             try:
                 entry = json.loads(line)
-            except (ValueError, RecursionError):                    # cut short, and then written on
+            except (ValueError, RecursionError):  # cut short, and then written on
                 continue
             if isinstance(entry, dict):
                 entries.append(entry)

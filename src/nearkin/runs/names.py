@@ -90,16 +90,22 @@ def without_idle(spec: RunSpec) -> RunSpec:
         model["init"] = ModelSpec.model_fields["init"].default
     if spec.train.warmup == 0:
         train["warmup_counts"] = True
-    return spec.model_copy(update={
-        "data": spec.data.model_copy(update=data), "model": spec.model.model_copy(update=model),
-        "train": spec.train.model_copy(update=train),
-    })  # fmt: skip
+    return spec.model_copy(
+        update={
+            "data": spec.data.model_copy(update=data),
+            "model": spec.model.model_copy(update=model),
+            "train": spec.train.model_copy(update=train),
+        }
+    )
 
 
 def untrained(spec: RunSpec) -> RunSpec:
     """Of a spec with epochs=0: data, protocol, network, seed."""
     crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop", "crop_scale", "crop_ratio", "flip")}
     return RunSpec(
-        data=spec.data.model_copy(update=crops), protocol=spec.protocol, model=spec.model, purpose=spec.purpose,
+        data=spec.data.model_copy(update=crops),
+        protocol=spec.protocol,
+        model=spec.model,
+        purpose=spec.purpose,
         train=TrainSpec(epochs=0, seed=spec.train.seed, device=spec.train.device),
-    )  # fmt: skip
+    )

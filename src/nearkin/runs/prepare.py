@@ -47,14 +47,14 @@ class Prepared:
     """What training is given: the resolved spec, rows, labels of training and validation rows, pixels."""
 
     spec: RunSpec
-    split: Split                    # rows alone
-    labels: np.ndarray              # (N,) of the training rows, 0..C-1
-    val_labels: np.ndarray          # (V,) of the validation rows
-    pixels: PixelSource             # of all rows
+    split: Split  # rows alone
+    labels: np.ndarray  # (N,) of the training rows, 0..C-1
+    val_labels: np.ndarray  # (V,) of the validation rows
+    pixels: PixelSource  # of all rows
     data_hash: str
-    about: dict[str, Any]           # how many images and classes, for people
-    seen: Records = ()              # what its weights will have seen (runs/seen.py)
-    asked: RunSpec | None = None    # the spec before anything was filled in, for its former name (runs/names.py)
+    about: dict[str, Any]  # how many images and classes, for people
+    seen: Records = ()  # what its weights will have seen (runs/seen.py)
+    asked: RunSpec | None = None  # the spec before anything was filled in, for its former name (runs/names.py)
 
     @cached_property
     def hash(self) -> str:
@@ -74,7 +74,7 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     if spec.train.epochs and asked.train.batch is not None and spec.sampler is not None:
         check_batches(spec.sampler, asked.train.batch)
     table = read_table(spec.data) if known is None or key_of(spec.data) not in known else None
-    if table is not None:                                           # before hours of decoding
+    if table is not None:  # before hours of decoding
         before = Division(table, make_split(spec, table))
         augment_of(spec.data, table)
         check(fit_batch(asked, spec, before.labels), before)
@@ -86,8 +86,10 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     spec = fit_batch(asked, resolve(spec, **known_now), labels)
     seen, own = seen_by(spec.model.weights), division.record(spec.data.name, data)
     if seen:
-        division.once(content_of(spec.model.weights or ""), lambda: check_unseen(
-            spec.model.weights, seen, own, data.table, split, data.contents))  # fmt: skip
+        division.once(
+            content_of(spec.model.weights or ""),
+            lambda: check_unseen(spec.model.weights, seen, own, data.table, split, data.contents),
+        )
     return Prepared(
         spec=spec,
         split=split,
@@ -95,18 +97,17 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
         val_labels=division.val_labels,
         pixels=pixels_of(spec, data),
         data_hash=data.hash,
-        about={"split": division.about, "skipped_images": len(data.skipped), **recipe_of(asked),
-               **outside_in(spec)},
+        about={"split": division.about, "skipped_images": len(data.skipped), **recipe_of(asked), **outside_in(spec)},
         seen=(own, *seen) if spec.train.epochs else seen,
         asked=asked,
-    )  # fmt: skip
+    )
 
 
 def recipe_of(asked: RunSpec) -> dict[str, Any]:
     """The recipe of a run, and what was set otherwise: key -> [the recipe's value, the run's]."""
     if asked.recipe is None:
         return {}
-    words = flatten(complete(fill(asked)).whole())                  # also what nothing reads: the recipe says it too
+    words = flatten(complete(fill(asked)).whole())  # also what nothing reads: the recipe says it too
     return {"recipe": {"name": asked.recipe, "overridden": Recipe.named(asked.recipe).overridden(plain(words))}}
 
 
@@ -163,7 +164,7 @@ def check_batches(sampler: SamplerSpec, batch: int) -> None:
 def check_objective(spec: RunSpec) -> None:
     """Loss, miner and regulariser that do not go together or refuse a hyper-parameter, a memory beside them, and
     settings of a parameter group that is not there."""
-    with torch.random.fork_rng(devices=[]):                         # a small one, to see what goes together
+    with torch.random.fork_rng(devices=[]):  # a small one, to see what goes together
         objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
     if spec.memory.size:
         objective.check_memory()
@@ -187,9 +188,12 @@ def _check_fit(name: str, part: Any, path: Path, size: int, time: int) -> None:
 def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
     """Pixels by row, and nothing else."""
     return PixelSource(
-        data.pixels, size=spec.data.size or 0, crop=spec.data.crop or 0, augment=augment_of(spec.data, data.table),
-        resize=spec.data.resize if data.table.images is None else None,            # arrays are taken as they are
-    )  # fmt: skip
+        data.pixels,
+        size=spec.data.size or 0,
+        crop=spec.data.crop or 0,
+        augment=augment_of(spec.data, data.table),
+        resize=spec.data.resize if data.table.images is None else None,  # arrays are taken as they are
+    )
 
 
 def augment_of(data: DataSpec, table: Table) -> Augment:
@@ -210,8 +214,10 @@ def check(spec: RunSpec, division: Division) -> RunSpec:
     can fill its batches."""
     sampler, split = spec.sampler, division.split
     if spec.train.epochs and sampler is not None and not sampler.cls.needs_bank:
-        division.once((repr(sampler), sampler.cls, spec.train.batch), lambda: sampler.cls(
-            division.labels, spec.train.batch, spec.train.seed, **sampler.params))  # fmt: skip
+        division.once(
+            (repr(sampler), sampler.cls, spec.train.batch),
+            lambda: sampler.cls(division.labels, spec.train.batch, spec.train.seed, **sampler.params),
+        )
     select = spec.train.select
     name, at, _ = select.partition("@")
     metric = METRICS[name]
@@ -232,9 +238,13 @@ def make_source(prepared: Prepared, model: Model) -> Source:
     if model.cut == "none":
         return prepared.pixels
     return FeatureSource(
-        prepared.pixels, model, data_hash=prepared.data_hash, views=prepared.spec.model.views,
-        flip=prepared.pixels.augment.flip, augmented=prepared.split.train,
-    )  # fmt: skip
+        prepared.pixels,
+        model,
+        data_hash=prepared.data_hash,
+        views=prepared.spec.model.views,
+        flip=prepared.pixels.augment.flip,
+        augmented=prepared.split.train,
+    )
 
 
 def parts_of(spec: RunSpec) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
 from nearkin.storage import UNREADABLE
 
-ROUNDING = 1e-9                     # of a metric of the same embeddings
-TOLERANCE = 0.01                    # of a metric, on another machine: other processors round otherwise
+ROUNDING = 1e-9  # of a metric of the same embeddings
+TOLERANCE = 0.01  # of a metric, on another machine: other processors round otherwise
 SAME = ("python", "versions", "platform", "cpu", "threads")
 
 
@@ -33,10 +33,10 @@ class Reproduced:
 
     run: Run
     again: Run
-    differs: dict[str, tuple[Any, Any]]     # of machine and versions: what it was then, what it is now
-    same_bits: bool                         # every weight and every test embedding
-    metrics: dict[str, tuple[float, float]]     # test metric -> stored, again
-    lacking: tuple[str, ...] = ()           # stored test metrics that could not be measured again
+    differs: dict[str, tuple[Any, Any]]  # of machine and versions: what it was then, what it is now
+    same_bits: bool  # every weight and every test embedding
+    metrics: dict[str, tuple[float, float]]  # test metric -> stored, again
+    lacking: tuple[str, ...] = ()  # stored test metrics that could not be measured again
 
     @property
     def ok(self) -> bool:
@@ -50,8 +50,10 @@ class Reproduced:
     @property
     def same_metrics(self) -> bool:
         """Is every metric the same, to the last digits? Other versions may add up in another order."""
-        return all(math.isclose(then, now, rel_tol=0, abs_tol=ROUNDING) or (then != then and now != now)
-                   for then, now in self.metrics.values())  # fmt: skip
+        return all(
+            math.isclose(then, now, rel_tol=0, abs_tol=ROUNDING) or (then != then and now != now)
+            for then, now in self.metrics.values()
+        )
 
     @property
     def largest(self) -> float:
@@ -97,7 +99,7 @@ def reproduce(
         target = os.readlink(store.root)
         raise NearkinError(f"{store.root} is a link to {target}: nothing is written through it; remove the link")
     for before in (store.run(name) for name in names):
-        if before.done:                                             # of an earlier call: what it proved, it proved then
+        if before.done:  # of an earlier call: what it proved, it proved then
             shutil.rmtree(store.remove(before))
     with threads(then.get("threads")):
         now = environment()
@@ -112,7 +114,7 @@ def reproduce(
 def _measured_again(stored: Run, again: Run) -> dict[str, float]:
     """All metrics of the run that was trained again which the stored one has, those of further tests included."""
     if missing := [key for key in stored.metrics() if key not in again.metrics()]:
-        with suppress(NearkinError):                                # one that is not known any more
+        with suppress(NearkinError):  # one that is not known any more
             test(again, metrics=missing)
     return again.metrics()
 

@@ -24,8 +24,8 @@ from nearkin.runs.sums import Sums, resealed, sum_of, write_sums
 from nearkin.runs.verified import VerifiedFiles
 from nearkin.storage import atomic, open_to_append, sweep
 
-SCHEMA = 2                          # of the files of a run
-LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")     # what is only there after spec.yaml
+SCHEMA = 2  # of the files of a run
+LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")  # what is only there after spec.yaml
 
 __all__ = ["SCHEMA", "ReadOnlyRun", "Run", "RunLocked"]
 
@@ -156,7 +156,7 @@ class Run(VerifiedFiles):
             told = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
             with self.put("spec.yaml") as file:
                 file.write_text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
-        if not (self.path / "split.json").exists():                 # a kill came between the two
+        if not (self.path / "split.json").exists():  # a kill came between the two
             self.write_json("split.json", split)
         before = self.read_json("environment.json") if (self.path / "environment.json").exists() else {}
         sessions = before.get("sessions", [{k: v for k, v in before.items() if k != "sessions"}] if before else [])
@@ -277,7 +277,7 @@ class Run(VerifiedFiles):
                 yield log
             finally:
                 log.flush()
-            log.sync()                                              # files.json will have its sum
+            log.sync()  # files.json will have its sum
 
     @property
     def failure(self) -> str | None:

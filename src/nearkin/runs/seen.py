@@ -58,7 +58,7 @@ def _seen_by(path: Path, size: int, modified: int, changed: int) -> Records:
         return ()
     rows = torch.tensor([*split["train"], *split["val"]])
     told = {"run": run.hash, "data": head["spec"]["data"]["name"], "data_hash": head.get("data_hash"), "rows": rows}
-    return ({**told, "classes": []},)                               # of other data nothing is known
+    return ({**told, "classes": []},)  # of other data nothing is known
 
 
 def own_record(name: str, data_hash: str, table: Table, split: Split, of_images: np.ndarray) -> dict[str, Any]:
@@ -76,8 +76,10 @@ def contents(table: Table, hashes: Sequence[str]) -> np.ndarray:
     if table.images is not None:
         found = [blake2b(image.tobytes(), digest_size=8).digest() for image in table.images]
     else:
-        found = [bytes.fromhex(told[:16]) if told != "missing" else blake2b(str(row).encode(), digest_size=8).digest()
-                 for row, told in enumerate(hashes)]  # fmt: skip
+        found = [
+            bytes.fromhex(told[:16]) if told != "missing" else blake2b(str(row).encode(), digest_size=8).digest()
+            for row, told in enumerate(hashes)
+        ]
     return np.frombuffer(b"".join(found), "<i8").copy()
 
 
@@ -99,7 +101,7 @@ def check_unseen(
     """
     rows = split.test.images
     known = np.unique(table.labels[own["rows"].numpy()])
-    unseen = np.setdiff1d(np.unique(table.labels[rows]), known)     # classes that the test takes to be new
+    unseen = np.setdiff1d(np.unique(table.labels[rows]), known)  # classes that the test takes to be new
     for record in seen:
         same = record["data_hash"] == own["data_hash"]
         learnt = record["rows"].numpy() if same else np.empty(0, np.int64)

@@ -44,8 +44,9 @@ def check_shape(name: str, told: Any) -> str | None:
             return f"has no {key}" if key not in told else f"holds {_kind(told[key])} under {key}"
     if name == "curve.json" and not all(_is_point(point) for point in told["epochs"] or [None]):
         return "holds no epochs with their metrics"
-    if name == "tests.json" and not all(isinstance(each, dict) and isinstance(each.get("metrics"), dict)
-                                        for each in told.values()):  # fmt: skip
+    if name == "tests.json" and not all(
+        isinstance(each, dict) and isinstance(each.get("metrics"), dict) for each in told.values()
+    ):
         return "holds no metrics"
     return None
 
@@ -55,6 +56,12 @@ def _is_point(point: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", int: "a number",
-             float: "a number"}  # fmt: skip
+    kinds = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+    }
     return kinds.get(type(value), "null")

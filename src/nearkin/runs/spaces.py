@@ -27,7 +27,7 @@ def check_spaces(spec: RunSpec, spaces: Mapping[str, Space]) -> None:
                     check_objective(tried)
                 else:
                     _try_method(tried)
-            except Exception as error:                              # whatever the constructor of another raises
+            except Exception as error:  # whatever the constructor of another raises
                 raise NearkinError(f"search space of {key}, {space}: {error}") from error
 
 

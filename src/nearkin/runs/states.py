@@ -9,7 +9,7 @@ import torch
 
 from nearkin.storage import UNREADABLE
 
-BROKEN = (*UNREADABLE, pickle.UnpicklingError)          # what reading a damaged state raises
+BROKEN = (*UNREADABLE, pickle.UnpicklingError)  # what reading a damaged state raises
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
@@ -17,7 +17,7 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     with open(path, "wb") as file:
         try:
             torch.save(state, file)
-        except RuntimeError as error:               # on a full disk torch hides the cause behind an error of its own
+        except RuntimeError as error:  # on a full disk torch hides the cause behind an error of its own
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
 
@@ -36,7 +36,7 @@ def read_state(path: Path, *, verified: bool) -> dict[str, Any]:
 
 def _check_parts(path: Path) -> None:
     """A BadZipFile where a part of a file that torch wrote has another CRC-32 than it was written with."""
-    if zipfile.is_zipfile(path):                                    # torch names what is no such file
+    if zipfile.is_zipfile(path):  # torch names what is no such file
         with zipfile.ZipFile(path) as parts:
             if (name := parts.testzip()) is not None:
                 raise zipfile.BadZipFile(f"bad CRC-32 of {name}")

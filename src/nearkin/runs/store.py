@@ -37,7 +37,7 @@ from nearkin.runs.log import read_log
 from nearkin.runs.run import SCHEMA, ReadOnlyRun, Run
 from nearkin.storage import open_to_append
 
-MARKS = ("spec.yaml", "files.json", "final.json", "result.json", "checkpoint.pt")      # a folder with one is a run
+MARKS = ("spec.yaml", "files.json", "final.json", "result.json", "checkpoint.pt")  # a folder with one is a run
 
 __all__ = ["SCHEMA", "ReadOnlyRun", "Run", "Store"]
 
@@ -97,7 +97,7 @@ class Store:
         try:
             head = run.head()
             of_a_run = {"data_hash", "split_hash"} <= head.keys() and {"data", "model", "train"} <= head["spec"].keys()
-        except NearkinError:                                        # damaged: other files must say that it is a run
+        except NearkinError:  # damaged: other files must say that it is a run
             of_a_run = sum((run.path / name).exists() for name in (*MARKS, "split.json", "environment.json")) >= 3
         if not of_a_run:
             raise NearkinError(f"{refused}its spec.yaml is not that of a run")
@@ -138,12 +138,18 @@ class Store:
         """Note that the labels of a run's test split were opened, for metrics under a version of the evaluation. A test
         that is repeated because a kill lost its result is noted once."""
         head = run.head()
-        line = {"split": head["split_hash"], "data": head["data_hash"], "run": run.hash, "metrics": metrics,
-                "evaluation": evaluation, "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}  # fmt: skip
+        line = {
+            "split": head["split_hash"],
+            "data": head["data_hash"],
+            "run": run.hash,
+            "metrics": metrics,
+            "evaluation": evaluation,
+            "when": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
         final = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime((run.path / "final.json").stat().st_mtime))
         same = {key: line[key] for key in ("split", "data", "run", "metrics", "evaluation")}
         for noted in read_log(self.root / "openings.jsonl"):
-            if same.items() <= noted.items() and noted.get("when", "") >= final:    # since it was trained
+            if same.items() <= noted.items() and noted.get("when", "") >= final:  # since it was trained
                 return
         with open_to_append(self.root / "openings.jsonl") as file:  # one small append: whole, whoever else writes
             file.write(json.dumps(line) + "\n")
@@ -152,7 +158,7 @@ class Store:
         """How often each test split was opened: split hash -> number."""
         counts: dict[str, int] = {}
         for line in read_log(self.root / "openings.jsonl"):
-            if isinstance(split := line.get("split"), str):         # else the line is damaged
+            if isinstance(split := line.get("split"), str):  # else the line is damaged
                 counts[split] = counts.get(split, 0) + 1
         return counts
 

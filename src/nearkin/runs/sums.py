@@ -17,12 +17,12 @@ from typing import NamedTuple
 from nearkin.storage import atomic
 
 SUMS = "files.json"
-LAST = b' "sha256": '                 # what stands before its own sum
+LAST = b' "sha256": '  # what stands before its own sum
 BEGUN = ("spec.yaml", "split.json", "environment.json")
 FINAL = ("log.jsonl", "model.pt", "validation.npz", "final.json")
 TESTED = ("embeddings.npz", "test.parquet", "per_query.parquet", "curve.json", "result.json", "tests.json")
 
-_known: dict[tuple[int, int, int, int], str] = {}       # device, inode, time and size of a file -> its SHA-256
+_known: dict[tuple[int, int, int, int], str] = {}  # device, inode, time and size of a file -> its SHA-256
 
 
 class Sum(NamedTuple):

@@ -87,7 +87,7 @@ def measure(
     check_distance(distance)
     for name in metrics or ():
         parse(name)
-    held = ranks().share(lambda: _holds_embeddings(run))            # all processes go the same way
+    held = ranks().share(lambda: _holds_embeddings(run))  # all processes go the same way
     tested = TestSet.of(run) if held else _embedded(run, spec or run.spec, device)
     if not ranks().first:
         return {}
@@ -125,7 +125,7 @@ def _wanted(run: Run, tested: TestSet, metrics: Sequence[str] | None, k: Sequenc
     """The metrics that are asked for, each with its k; those that need more neighbours than there are, are refused."""
     ks = _customary(run, tested) if k is None else k
     asked = [m for name in metrics or retrieval.DEFAULT for m in parse(name, ks)]
-    for m in asked:                                                 # before anything is opened
+    for m in asked:  # before anything is opened
         if m.k is not None and m.k > tested.available:
             raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {tested.available} neighbours per query")
     return [m.key for m in asked]
@@ -219,9 +219,11 @@ def _store_further(run: Run, evaluation: Evaluation) -> None:
     before = further.get(evaluation.distance, {})
     kept = before.get("metrics", {}) if before.get("evaluation") == retrieval.VERSION else {}
     further[evaluation.distance] = {
-        "evaluation": retrieval.VERSION, "metrics": kept | evaluation.metrics, "excluded": evaluation.excluded,
+        "evaluation": retrieval.VERSION,
+        "metrics": kept | evaluation.metrics,
+        "excluded": evaluation.excluded,
         "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }  # fmt: skip
+    }
     run.write_json("tests.json", further)
 
 
@@ -233,19 +235,25 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
     if epochs_kept(run):
         run.write_json("curve.json", _curve(run, tested, final["epoch"], evaluation))
     head = run.head()
-    run.write_json("result.json", {
-        "hash": run.hash,
-        **{key: final[key] for key in ("rule", "select", "epoch", "epochs_trained", "seconds", "validation", "train")},
-        "test": evaluation.metrics,
-        "test_n": evaluation.n,
-        "evaluation": retrieval.VERSION,
-        "excluded": evaluation.excluded,
-        "skipped_images": final["skipped_images"],
-        "split": final["split"],
-        **({"recipe": final["recipe"]} if "recipe" in final else {}),
-        "data_hash": head["data_hash"],
-        "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    })  # fmt: skip
+    run.write_json(
+        "result.json",
+        {
+            "hash": run.hash,
+            **{
+                key: final[key]
+                for key in ("rule", "select", "epoch", "epochs_trained", "seconds", "validation", "train")
+            },
+            "test": evaluation.metrics,
+            "test_n": evaluation.n,
+            "evaluation": retrieval.VERSION,
+            "excluded": evaluation.excluded,
+            "skipped_images": final["skipped_images"],
+            "split": final["split"],
+            **({"recipe": final["recipe"]} if "recipe" in final else {}),
+            "data_hash": head["data_hash"],
+            "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        },
+    )
 
 
 def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> dict[str, Any]:
@@ -253,7 +261,7 @@ def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> di
     the literature does, the best on the test set itself, for each metric its own."""
     points = _points(run, tested, list(evaluation.metrics))
     for point in points:
-        if point["epoch"] == chosen:                                # the very embeddings that were just evaluated
+        if point["epoch"] == chosen:  # the very embeddings that were just evaluated
             point["metrics"] = dict(evaluation.metrics)
     return _told(points, chosen)
 

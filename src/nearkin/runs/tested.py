@@ -26,12 +26,12 @@ class TestSet:
         rows: (N,) rows of the data set; None where there is none, as for joined folds.
     """
 
-    z: torch.Tensor                     # (N, D)
-    labels: np.ndarray                  # (N,)
-    roles: np.ndarray                   # (N,)
-    rows: np.ndarray | None = None      # (N,)
+    z: torch.Tensor  # (N, D)
+    labels: np.ndarray  # (N,)
+    roles: np.ndarray  # (N,)
+    rows: np.ndarray | None = None  # (N,)
 
-    __test__ = False                    # pytest: this is no test
+    __test__ = False  # pytest: this is no test
 
     @classmethod
     def of(cls, run: Run) -> "TestSet":

@@ -13,7 +13,7 @@ from nearkin.runs.shapes import check_shape
 from nearkin.runs.sums import SUMS, Sum, Sums, parse_sums, sum_of, sum_of_bytes
 from nearkin.storage import says_nothing
 
-LOOKS = 3                           # at a file whose sum differs: a process may just be replacing it
+LOOKS = 3  # at a file whose sum differs: a process may just be replacing it
 
 
 class VerifiedFiles:
@@ -25,7 +25,7 @@ class VerifiedFiles:
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
-        self._kept: dict[str, tuple[tuple[int, int, int], Any]] = {}        # file -> what it was, what it holds
+        self._kept: dict[str, tuple[tuple[int, int, int], Any]] = {}  # file -> what it was, what it holds
 
     @property
     def hash(self) -> str:
@@ -108,7 +108,7 @@ class VerifiedFiles:
                 content = file.read()
             return sum_of_bytes(content)
 
-        if name == SUMS:                                            # it has its own sum
+        if name == SUMS:  # it has its own sum
             read()
         else:
             self._look(name, read)

@@ -11,8 +11,8 @@ from nearkin.runs.run import Run
 from nearkin.runs.sums import Sum, sum_of
 from nearkin.storage import UNREADABLE
 
-LOOKS = 3                           # before a difference is called damage
-SMALL = 1 << 20                     # bytes up to which a file is read also without --deep
+LOOKS = 3  # before a difference is called damage
+SMALL = 1 << 20  # bytes up to which a file is read also without --deep
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def verify(run: Run, *, deep: bool = False) -> Verified:
             found = _verified(Run(run.path), deep)
         except (NearkinError, OSError) as error:
             found = Verified(run, True, [_without_name(run, error)])
-        if folder is None or _identity(run) != folder:              # removed, or trained anew, in the meantime
+        if folder is None or _identity(run) != folder:  # removed, or trained anew, in the meantime
             found = Verified(run, True, [], ["it was removed while it was looked at"])
         if not found.problems:
             break
-        if look + 1 < LOOKS:                                        # a process may just be writing it
+        if look + 1 < LOOKS:  # a process may just be writing it
             time.sleep(0.05)
     return found
 

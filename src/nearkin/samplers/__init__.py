@@ -13,7 +13,16 @@ from nearkin.samplers.random import Random
 from nearkin.samplers.spc import SPC, SPCR
 
 __all__ = [
-    "DDM", "FRD", "GC", "SPC", "SPCR", "Balanced", "BankSampler", "BatchSampler", "Covering", "HardNeighbours",
+    "DDM",
+    "FRD",
+    "GC",
+    "SPC",
+    "SPCR",
+    "Balanced",
+    "BankSampler",
+    "BatchSampler",
+    "Covering",
+    "HardNeighbours",
     "Random",
-]  # fmt: skip
-explain_modules(__name__)                   # nearkin.samplers.random(...) names Random
+]
+explain_modules(__name__)  # nearkin.samplers.random(...) names Random

@@ -53,5 +53,5 @@ class Balanced(BatchSampler):
         """The ⌊N/B⌋ batches of a pass: positions in the training data, each (B,), K of one class after another."""
         batches = len(self.labels) // self.batch
         classes = draw_different(rng, np.full(batches, len(self.classes)), self.batch // self.per_class)
-        rows = self.classes.draw_different(rng, classes.ravel(), self.per_class)        # (batches·P, K)
+        rows = self.classes.draw_different(rng, classes.ravel(), self.per_class)  # (batches·P, K)
         return list(rows.reshape(batches, self.batch))

@@ -44,7 +44,7 @@ class BankSampler(BatchSampler):
         instead = "a smaller model.dim, or a sampler without a bank (balanced, random, spc, spc_r)"
         room_for(len(self.labels), dim, what, instead)
 
-    def fill(self, z: Tensor) -> None:                              # (N, D)
+    def fill(self, z: Tensor) -> None:  # (N, D)
         """Fill the bank: z (N, D) are the raw embeddings of all training images, in the order of the labels."""
         if z.dim() != 2 or len(z) != len(self.labels):
             shape = " x ".join(map(str, z.shape))
@@ -54,7 +54,7 @@ class BankSampler(BatchSampler):
         self._bank = _units(z)
 
     @property
-    def bank(self) -> Tensor:                                       # (N, D)
+    def bank(self) -> Tensor:  # (N, D)
         """The unit vectors of all training images, (N, D); an error before `fill` was called."""
         if self._bank is None:
             raise NearkinError(f"sampler={self.name} plans from a bank of embeddings: fill(z) comes before next()")
@@ -75,16 +75,16 @@ class BankSampler(BatchSampler):
 
     def _planned(self) -> list[np.ndarray] | np.ndarray:
         if self._plan is None:
-            self._plan = np.array(super()._planned())               # (batches, B), once: the state is taken every step
+            self._plan = np.array(super()._planned())  # (batches, B), once: the state is taken every step
         return self._plan
 
     def state_dict(self) -> dict[str, Any]:
         """Pass and position, the bank (N, D), and the plan of the present pass (batches, B)."""
         state = super().state_dict()
         if self._bank is not None:
-            state["bank"] = self._bank          # not a copy: a checkpoint saved after the step has the step's update
+            state["bank"] = self._bank  # not a copy: a checkpoint saved after the step has the step's update
         if self._plan is not None:
-            state["plan"] = torch.from_numpy(np.asarray(self._plan))        # (batches, B)
+            state["plan"] = torch.from_numpy(np.asarray(self._plan))  # (batches, B)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -24,10 +24,10 @@ class BatchSampler:
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    needs_bank: ClassVar[bool] = False                              # True: it plans from embeddings
+    needs_bank: ClassVar[bool] = False  # True: it plans from embeddings
 
     def __init__(self, labels: np.ndarray, batch: int, seed: int):
-        self.labels = np.asarray(labels)                            # (N,)
+        self.labels = np.asarray(labels)  # (N,)
         self.batch = batch
         self.seed = seed
         self._pass = 0

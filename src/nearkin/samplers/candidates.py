@@ -42,9 +42,16 @@ class CandidateSampler(BankSampler):
     """
 
     def __init__(
-        self, labels: np.ndarray, batch: int, seed: int, *,
-        per_class: int = 2, big_batch: int = 512, candidates: int = 10, refresh: bool = True,
-    ):  # fmt: skip
+        self,
+        labels: np.ndarray,
+        batch: int,
+        seed: int,
+        *,
+        per_class: int = 2,
+        big_batch: int = 512,
+        candidates: int = 10,
+        refresh: bool = True,
+    ):
         super().__init__(labels, batch, seed, refresh=refresh)
         self.check_settings(batch, per_class=per_class, big_batch=big_batch)
         at_least(1, candidates=candidates)
@@ -61,7 +68,7 @@ class CandidateSampler(BankSampler):
         check_per_class(batch, settings["per_class"])
         check_big_batch(batch, settings["big_batch"])
 
-    def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:      # (b*,), (m, B) -> (m,)
+    def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:  # (b*,), (m, B) -> (m,)
         """The cost of each of m candidates against a big batch, (m,); lower is better.
 
         big (b*,) holds positions in the training data; picks (m, B) holds the candidates, as positions in the big
@@ -74,8 +81,8 @@ class CandidateSampler(BankSampler):
         groups = min(self.big_batch, len(self.labels)) // self.per_class
         batches = []
         for _ in range(len(self)):
-            big = self.classes.draw_groups(rng, groups, self.per_class)                         # (b*,)
-            picks = self.draw_candidates(big, rng)                                              # (m, B)
+            big = self.classes.draw_groups(rng, groups, self.per_class)  # (b*,)
+            picks = self.draw_candidates(big, rng)  # (m, B)
             best = int(self.costs(big, torch.from_numpy(picks)).argmin())
             batches.append(big[picks[best]])
         return batches
@@ -85,15 +92,15 @@ class CandidateSampler(BankSampler):
         _, of, size = np.unique(self.classes.of[big], return_inverse=True, return_counts=True)  # (b*,), (K,)
         order = np.argsort(of, kind="stable")
         place = np.arange(len(big)) - np.repeat(np.cumsum(size) - size, size)
-        members = np.full((len(size), size.max()), -1)                                          # (K, W) positions
+        members = np.full((len(size), size.max()), -1)  # (K, W) positions
         members[of[order], place] = order
-        again = np.ones(len(big))                                   # 1 where the big batch has the same image earlier
+        again = np.ones(len(big))  # 1 where the big batch has the same image earlier
         again[np.unique(big, return_index=True)[1]] = 0
-        drawn = rng.integers(len(size), size=self.candidates * self.batch // self.per_class)    # (m·B/n,)
+        drawn = rng.integers(len(size), size=self.candidates * self.batch // self.per_class)  # (m·B/n,)
         # a random order in which repeated images come last, and empty places never: each class has n places or more
         key = rng.random((len(drawn), members.shape[1])) + again[members[drawn]]
         key[members[drawn] < 0] = np.inf
-        first = np.argsort(key, axis=1)[:, : self.per_class]                                    # (m·B/n, n)
+        first = np.argsort(key, axis=1)[:, : self.per_class]  # (m·B/n, n)
         return np.take_along_axis(members[drawn], first, 1).reshape(self.candidates, self.batch)
 
 

@@ -16,8 +16,8 @@ class Classes:
 
     def __init__(self, labels: np.ndarray):
         self.labels, self.of, self.size = np.unique(labels, return_inverse=True, return_counts=True)
-        self.rows = np.argsort(self.of, kind="stable")              # (N,) all images, class after class
-        self.start = np.cumsum(self.size) - self.size               # (C,)
+        self.rows = np.argsort(self.of, kind="stable")  # (N,) all images, class after class
+        self.start = np.cumsum(self.size) - self.size  # (C,)
 
     def __len__(self) -> int:
         return len(self.size)
@@ -33,19 +33,19 @@ class Classes:
     def draw_groups(self, rng: np.random.Generator, groups: int, per_class: int) -> np.ndarray:
         """Classes uniform with replacement, then images of each uniform with replacement: (groups·per_class,)."""
         classes = rng.integers(len(self), size=groups)
-        return self.draw(rng, np.repeat(classes, per_class))        # (groups·per_class,)
+        return self.draw(rng, np.repeat(classes, per_class))  # (groups·per_class,)
 
     def group(self, rng: np.random.Generator, row: int, size: int) -> np.ndarray:
         """The image `row` and size - 1 random others of its class; a short class repeats as little as it can."""
         members = self.members(self.of[row])
         others = rng.permutation(members[members != row])
-        return np.resize(np.append(row, others), size)              # np.resize begins again when the images run out
+        return np.resize(np.append(row, others), size)  # np.resize begins again when the images run out
 
     def draw_different(self, rng: np.random.Generator, classes: np.ndarray, number: int) -> np.ndarray:
         """`number` images of each of the given classes (G,), different ones where the class has enough of them; a
         shorter class repeats as few as it can: (G, number)."""
-        size = self.size[classes]                                   # (G,)
-        chosen = draw_different(rng, np.maximum(size, number), number)                  # (G, number) places in a class
+        size = self.size[classes]  # (G,)
+        chosen = draw_different(rng, np.maximum(size, number), number)  # (G, number) places in a class
         for g in np.flatnonzero(size < number):
             chosen[g] = np.resize(rng.permutation(size[g]), number)
         return self.rows[self.start[classes, None] + chosen]
@@ -58,7 +58,7 @@ def draw_different(rng: np.random.Generator, size: np.ndarray, number: int) -> n
     """
     chosen = np.full((len(size), number), -1)
     for j in range(number):
-        bound = size - number + j                                   # (G,)
+        bound = size - number + j  # (G,)
         pick = rng.integers(bound + 1)
         chosen[:, j] = np.where((chosen == pick[:, None]).any(1), bound, pick)
     return chosen

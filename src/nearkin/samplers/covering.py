@@ -76,6 +76,6 @@ class Covering(BatchSampler):
         missing = self.per_class - len(cuts[-1])
         if missing:
             others = rng.permutation(np.setdiff1d(rows, cuts[-1]))
-            again = np.concatenate([others, cuts[-1]])              # a class shorter than K repeats itself
+            again = np.concatenate([others, cuts[-1]])  # a class shorter than K repeats itself
             cuts[-1] = np.concatenate([cuts[-1], np.resize(again, missing)])
         return cuts

@@ -46,36 +46,36 @@ class DDM(CandidateSampler):
 
     def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:
         """The cost (m,) of the candidates picks (m, B) against the big batch (b*,); lower is better."""
-        z = self.bank[big]                                                                      # (b*, D)
-        z = z - z.mean(0)                                           # centred: distances of close vectors stay exact
-        parts = z[picks]                                                                        # (m, B, D)
-        mean = parts.mean(1)                                        # the big batch's is 0 now
-        var = (parts - mean[:, None]).square().sum(1) / (self.batch - 1)        # several times faster than var(1)
-        moments = mean.norm(dim=1) + (var.sqrt() - z.std(0)).norm(dim=1)                        # (m,)
-        d = distances(z, big)                                                                   # (b*, b*)
+        z = self.bank[big]  # (b*, D)
+        z = z - z.mean(0)  # centred: distances of close vectors stay exact
+        parts = z[picks]  # (m, B, D)
+        mean = parts.mean(1)  # the big batch's is 0 now
+        var = (parts - mean[:, None]).square().sum(1) / (self.batch - 1)  # several times faster than var(1)
+        moments = mean.norm(dim=1) + (var.sqrt() - z.std(0)).norm(dim=1)  # (m,)
+        d = distances(z, big)  # (b*, b*)
         i, j = _upper(len(big))
         low, high = d[i, j].aminmax()
         width = ((high - low) / BINS).clamp(min=1e-12)
         # an image drawn twice has distance 0 to itself: it counts in the lowest bin even if the range begins above 0
-        bins = ((d - low) / width).clamp_(0, BINS - 1).long()                                   # (b*, b*)
-        target = torch.bincount(bins[i, j], minlength=BINS) / len(i)                            # (BINS,)
+        bins = ((d - low) / width).clamp_(0, BINS - 1).long()  # (b*, b*)
+        target = torch.bincount(bins[i, j], minlength=BINS) / len(i)  # (BINS,)
         i, j = _upper(self.batch)
         offset = BINS * torch.arange(len(picks))[:, None]
-        found = bins[picks[:, i], picks[:, j]] + offset                                         # (m, B(B-1)/2)
+        found = bins[picks[:, i], picks[:, j]] + offset  # (m, B(B-1)/2)
         heights = torch.bincount(found.flatten(), minlength=BINS * len(picks)).view(-1, BINS) / len(i)
-        w1 = width * (heights - target).cumsum(1).abs().sum(1)                                  # (m,)
+        w1 = width * (heights - target).cumsum(1).abs().sum(1)  # (m,)
         return moments + 2 * WEIGHT * w1
 
 
-def distances(z: Tensor, rows: np.ndarray) -> Tensor:               # (b*, D), (b*,) -> (b*, b*)
+def distances(z: Tensor, rows: np.ndarray) -> Tensor:  # (b*, D), (b*,) -> (b*, b*)
     """Euclidean distances (b*, b*) of all vectors z (b*, D); `rows` (b*,) are the images that they belong to.
 
     An image that occurs twice has distance 0 to itself exactly.
     """
     square = z.square().sum(1)
     d = torch.addmm(square[:, None] + square, z, z.T, alpha=-2).clamp_(min=0).sqrt_()
-    return d.masked_fill_(torch.from_numpy(rows[:, None] == rows), 0)           # by index: a difference is rounded
+    return d.masked_fill_(torch.from_numpy(rows[:, None] == rows), 0)  # by index: a difference is rounded
 
 
 def _upper(n: int) -> Tensor:
-    return torch.triu_indices(row=n, col=n, offset=1)                                           # (2, n(n-1)/2)
+    return torch.triu_indices(row=n, col=n, offset=1)  # (2, n(n-1)/2)

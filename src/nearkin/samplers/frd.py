@@ -48,17 +48,17 @@ class FRD(CandidateSampler):
 
     def costs(self, big: np.ndarray, picks: Tensor) -> Tensor:
         """The cost (m,) of the candidates picks (m, B) against the big batch (b*,); lower is better."""
-        z = self.bank[big]                                                                      # (b*, D)
+        z = self.bank[big]  # (b*, D)
         y = z - z.mean(0)
-        gram = y @ y.T                                                                          # (b*, b*)
-        rows = gram[picks]                                                                      # (m, B, b*)
-        within = rows.gather(2, picks[:, None, :].expand(-1, self.batch, -1))                   # (m, B, B)
-        mean = within.mean((1, 2))                                  # ‖μ* - μ‖²: the big batch's mean is 0 now
-        trace = (gram.diagonal()[picks].mean(1) - mean) * (self.batch / (self.batch - 1))       # tr Σ
-        whole = gram.diagonal().sum() / (len(big) - 1)                                          # tr Σ*
-        a = (rows - rows.mean(1, keepdim=True)).double()            # squared next: float32 would lose the small values
-        product = a @ a.mT / ((len(big) - 1) * (self.batch - 1))                                # (m, B, B)
-        rank = min(self.batch - 1, z.shape[1])                      # at most; the others are 0 but for rounding
-        values = torch.linalg.eigvalsh(product)[:, -rank:].clamp(min=0)                         # (m, rank), ascending
+        gram = y @ y.T  # (b*, b*)
+        rows = gram[picks]  # (m, B, b*)
+        within = rows.gather(2, picks[:, None, :].expand(-1, self.batch, -1))  # (m, B, B)
+        mean = within.mean((1, 2))  # ‖μ* - μ‖²: the big batch's mean is 0 now
+        trace = (gram.diagonal()[picks].mean(1) - mean) * (self.batch / (self.batch - 1))  # tr Σ
+        whole = gram.diagonal().sum() / (len(big) - 1)  # tr Σ*
+        a = (rows - rows.mean(1, keepdim=True)).double()  # squared next: float32 would lose the small values
+        product = a @ a.mT / ((len(big) - 1) * (self.batch - 1))  # (m, B, B)
+        rank = min(self.batch - 1, z.shape[1])  # at most; the others are 0 but for rounding
+        values = torch.linalg.eigvalsh(product)[:, -rank:].clamp(min=0)  # (m, rank), ascending
         root = (values + EPSILON).sqrt().sum(1) + (z.shape[1] - rank) * math.sqrt(EPSILON)
         return mean + whole + trace - 2 * root

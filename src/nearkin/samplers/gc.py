@@ -47,9 +47,15 @@ class GC(BankSampler):
     paper = "Roth et al. 2020"
 
     def __init__(
-        self, labels: np.ndarray, batch: int, seed: int, *,
-        per_class: int = 2, big_batch: int = 512, refresh: bool = True,
-    ):  # fmt: skip
+        self,
+        labels: np.ndarray,
+        batch: int,
+        seed: int,
+        *,
+        per_class: int = 2,
+        big_batch: int = 512,
+        refresh: bool = True,
+    ):
         super().__init__(labels, batch, seed, refresh=refresh)
         self.check_settings(batch, per_class=per_class, big_batch=big_batch)
         self.per_class = per_class
@@ -67,14 +73,14 @@ class GC(BankSampler):
         batches = []
         images, big_batch = len(self.labels), min(self.big_batch, len(self.labels))
         for _ in range(len(self)):
-            points = self.farthest_first(rng.choice(images, big_batch, replace=False))      # not a permutation of all
+            points = self.farthest_first(rng.choice(images, big_batch, replace=False))  # not a permutation of all
             batches.append(np.concatenate([self.classes.group(rng, row, self.per_class) for row in points]))
         return batches
 
-    def farthest_first(self, big: np.ndarray) -> np.ndarray:        # (b*,) -> (B/n,)
+    def farthest_first(self, big: np.ndarray) -> np.ndarray:  # (b*,) -> (B/n,)
         """B/n points of a big batch (b*,), as positions in the training data; its first image is the first of them."""
-        z = self.bank[big]                                                                      # (b*, D)
-        nearest = torch.full((len(big),), torch.inf)                # distance to the points so far; -1 for a point
+        z = self.bank[big]  # (b*, D)
+        nearest = torch.full((len(big),), torch.inf)  # distance to the points so far; -1 for a point
         chosen = [0]
         while len(chosen) < self.batch // self.per_class:
             z_new = z[chosen[-1]]

@@ -41,12 +41,10 @@ class HardNeighbours(BankSampler):
 
     paper = "Song et al. 2016"
 
-    def __init__(
-        self, labels: np.ndarray, batch: int, seed: int, *, pairs: int | None = None, refresh: bool = True
-    ):
+    def __init__(self, labels: np.ndarray, batch: int, seed: int, *, pairs: int | None = None, refresh: bool = True):
         super().__init__(labels, batch, seed, refresh=refresh)
         self.classes = Classes(self.labels)
-        self.paired = np.flatnonzero(self.classes.size > 1)         # classes that have a positive pair
+        self.paired = np.flatnonzero(self.classes.size > 1)  # classes that have a positive pair
         self.pairs = max(1, min(batch // 8, len(self.paired))) if pairs is None else pairs
         if batch < 3:
             raise NearkinError(f"train.batch={batch}: a pair and a negative need at least 3 images")
@@ -61,7 +59,7 @@ class HardNeighbours(BankSampler):
                 f"{len(self.paired)}"
             )
         others = len(self.labels) - self.classes.size.max()
-        if self.pairs == 1 and others < batch - 2:                  # with two pairs, any image can be a negative
+        if self.pairs == 1 and others < batch - 2:  # with two pairs, any image can be a negative
             raise NearkinError(
                 f"train.batch={batch} with one pair needs {batch - 2} negatives; the largest class leaves {others}: "
                 f"raise sampler.pairs, or take a smaller batch"
@@ -76,13 +74,13 @@ class HardNeighbours(BankSampler):
         classes = rng.choice(self.paired, self.pairs, replace=False)
         return np.concatenate([rng.choice(self.classes.members(c), 2, replace=False) for c in classes])
 
-    def add_neighbours(self, anchors: np.ndarray) -> np.ndarray:    # (2P,) -> (B,)
+    def add_neighbours(self, anchors: np.ndarray) -> np.ndarray:  # (2P,) -> (B,)
         """Fill a batch that begins with the pairs `anchors` (2P,) with their nearest negatives: (B,)."""
-        s = self.bank[anchors] @ self.bank.T                                                    # (2P, N)
+        s = self.bank[anchors] @ self.bank.T  # (2P, N)
         s[torch.from_numpy(self.labels[anchors][:, None] == self.labels)] = -torch.inf
-        near = s.topk(self.batch, dim=1)                            # B: the batch may hold B - 1 of them already
+        near = s.topk(self.batch, dim=1)  # B: the batch may hold B - 1 of them already
         lists = [iter(row[value > -torch.inf].tolist()) for row, value in zip(near.indices, near.values, strict=True)]
-        batch = dict.fromkeys(anchors.tolist())                     # keeps the order, and `in` is fast
+        batch = dict.fromkeys(anchors.tolist())  # keeps the order, and `in` is fast
         while len(batch) < self.batch:
             for wanted in lists:
                 row = next((row for row in wanted if row not in batch), None)

@@ -16,8 +16,8 @@ from scipy import stats
 from nearkin.errors import NearkinError
 from nearkin.statistics.intervals import ALPHA
 
-EXACT = 8                   # so many methods at most: all orders are tried
-DRAWN = 20_000              # orders that are drawn for more methods: p is exact to 0.0005 at 0.005
+EXACT = 8  # so many methods at most: all orders are tried
+DRAWN = 20_000  # orders that are drawn for more methods: p is exact to 0.0005 at 0.005
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Correlation:
 
     value: float
     p: float
-    n: int                                      # methods
+    n: int  # methods
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike) -> Correlation | None:
@@ -40,10 +40,10 @@ def rank_correlation(x: ArrayLike, y: ArrayLike) -> Correlation | None:
         raise NearkinError(f"values of shapes {first.shape} and {second.shape}: two for each of at least two methods")
     if not np.isfinite([first, second]).all():
         raise NearkinError(f"values must be finite: {int((~np.isfinite([first, second])).sum())} are not")
-    a, b = (stats.rankdata(side) - (len(first) + 1) / 2 for side in (first, second))                          # (M,)
+    a, b = (stats.rankdata(side) - (len(first) + 1) / 2 for side in (first, second))  # (M,)
     if not a.any() or not b.any():
         return None
-    reached = np.abs(b[_orders(len(a))] @ a) >= abs(float(a @ b)) - 1e-9                                        # (P,)
+    reached = np.abs(b[_orders(len(a))] @ a) >= abs(float(a @ b)) - 1e-9  # (P,)
     p = reached.mean() if len(a) <= EXACT else (1 + reached.sum()) / (1 + len(reached))
     return Correlation(float(a @ b / np.sqrt(a @ a * (b @ b))), float(p), len(a))
 

@@ -16,8 +16,8 @@ class Groups:
     these methods under other seeds; whether other methods of the two kinds would differ too is what the Mann-Whitney
     test over methods asks."""
 
-    difference: Difference                      # first - second, over seeds
-    p_methods: float                            # Mann-Whitney over the means of the methods
+    difference: Difference  # first - second, over seeds
+    p_methods: float  # Mann-Whitney over the means of the methods
     sizes: tuple[int, int]
 
 
@@ -30,6 +30,6 @@ def groups(first: Sequence[Row], second: Sequence[Row]) -> Groups | Nothing:
     shared = common([*first, *second])
     if isinstance(shared, Nothing):
         return shared
-    a, b = np.split(shared.values, [len(first)])                                                    # (k, S), (k', S)
+    a, b = np.split(shared.values, [len(first)])  # (k, S), (k', S)
     test = stats.mannwhitneyu(a.mean(axis=1), b.mean(axis=1), alternative="two-sided")
     return Groups(paired(a.mean(axis=0), b.mean(axis=0)), float(test.pvalue), (len(a), len(b)))

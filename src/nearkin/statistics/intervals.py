@@ -13,7 +13,7 @@ from nearkin.errors import NearkinError
 from nearkin.statistics.unit import by_class
 
 LEVEL = 0.95
-ALPHA = 0.05                # 1 - LEVEL, without its rounding
+ALPHA = 0.05  # 1 - LEVEL, without its rounding
 
 Bounds = tuple[float | None, float | None]
 UNBOUNDED: Bounds = (None, None)
@@ -30,7 +30,7 @@ class Interval:
     mean: float
     low: float | None
     high: float | None
-    n: int                                      # seeds, or classes
+    n: int  # seeds, or classes
     cut: bool = False
 
     @property
@@ -78,7 +78,7 @@ def class_interval(values: ArrayLike, classes: ArrayLike, level: float = LEVEL) 
         level: the share of samples of classes whose interval covers the truth.
     """
     grouped = by_class(classes, checked(values))
-    assert grouped is not None                                      # all values are finite
+    assert grouped is not None  # all values are finite
     shares, count = grouped.queries / grouped.queries.sum(), len(grouped.classes)
     mean = float(shares @ grouped.means)
     if count < 2:

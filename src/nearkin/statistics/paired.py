@@ -28,15 +28,15 @@ class Difference:
     """The mean of a - b over common seeds, its interval over seeds and classes, and the p value of the paired test."""
 
     mean: float
-    low: float | None                           # of the interval over seeds and, where they are known, classes
+    low: float | None  # of the interval over seeds and, where they are known, classes
     high: float | None
-    p: float | None                             # of the paired t test over seeds; None with one seed
-    n: int                                      # seeds
-    std: float | None = None                    # of the differences, over seeds
-    seeds: float | None = None                  # half the width of the interval over seeds alone
-    classes: float | None = None                # half the width of the interval over classes alone; None: not known
-    class_error: float | None = None            # √V_C
-    class_count: int | None = None              # C
+    p: float | None  # of the paired t test over seeds; None with one seed
+    n: int  # seeds
+    std: float | None = None  # of the differences, over seeds
+    seeds: float | None = None  # half the width of the interval over seeds alone
+    classes: float | None = None  # half the width of the interval over classes alone; None: not known
+    class_error: float | None = None  # √V_C
+    class_count: int | None = None  # C
 
     @property
     def excludes_zero(self) -> bool:
@@ -71,7 +71,7 @@ def paired(
     if n < 2:
         return Difference(mean, None, None, None, n)
     std = float(d.std(ddof=1))
-    if std <= 1e-12 * max(1.0, float(np.abs(d).max())):             # rounding of equal differences is no spread
+    if std <= 1e-12 * max(1.0, float(np.abs(d).max())):  # rounding of equal differences is no spread
         std = 0.0
     std = max(std, least_std)
     quantile = t_quantile(n - 1, level)
@@ -84,14 +84,22 @@ def paired(
     error = math.sqrt(v_seeds)
     p = t_test(mean / error, n - 1) if error > 0 else 1.0 if abs(mean) < 1e-12 else 0.0
     return Difference(
-        mean, mean - half, mean + half, p, n, std, quantile * error, by_classes,
-        None if v_classes is None else math.sqrt(v_classes), count,
-    )  # fmt: skip
+        mean,
+        mean - half,
+        mean + half,
+        p,
+        n,
+        std,
+        quantile * error,
+        by_classes,
+        None if v_classes is None else math.sqrt(v_classes),
+        count,
+    )
 
 
 def class_variance(classes: ClassDifferences) -> float:
     """V_C: how much the difference would vary with other test classes."""
-    d, w = classes.values.mean(axis=0), classes.weights                                                        # (C,)
+    d, w = classes.values.mean(axis=0), classes.weights  # (C,)
     count = len(w)
     return float(count / (count - 1) * (w**2 * (d - w @ d) ** 2).sum())
 

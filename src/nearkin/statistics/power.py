@@ -14,7 +14,7 @@ from scipy import special
 
 from nearkin.statistics.intervals import ALPHA, t_quantile
 
-POWER = 0.8                 # Cohen 1988: the usual chance to find a difference that is there
+POWER = 0.8  # Cohen 1988: the usual chance to find a difference that is there
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Design:
 
     def bounds(self) -> NDArray[np.float64]:
         """How large a difference must be, for every spread that may come out."""
-        s2 = self.std**2 * _chi_squared(self.n - 1, 200)                                                      # (200,)
+        s2 = self.std**2 * _chi_squared(self.n - 1, 200)  # (200,)
         df = self.prior_df + self.n - 1
         moderated = (self.prior_df * self.prior_std**2 + (self.n - 1) * s2) / df
         seeds = t_quantile(df, 1 - self.alpha) * np.sqrt(moderated / self.n)
         if self.class_error is None or self.class_count is None:
-            return np.maximum(seeds, t_quantile(self.n - 1) * np.sqrt(s2 / self.n))         # the interval excludes 0
+            return np.maximum(seeds, t_quantile(self.n - 1) * np.sqrt(s2 / self.n))  # the interval excludes 0
         v_s, df_c = (s2 / self.n)[:, None], self.class_count - 1
-        v_c = self.class_error**2 * _chi_squared(df_c, 10)[None, :]                                           # (1, 10)
+        v_c = self.class_error**2 * _chi_squared(df_c, 10)[None, :]  # (1, 10)
         total = v_s + v_c
         joint = total**2 / (v_s**2 / (self.n - 1) + v_c**2 / df_c)
-        return np.maximum(seeds[:, None], _t_quantile(joint, self.alpha) * np.sqrt(total)).ravel()          # (2000,)
+        return np.maximum(seeds[:, None], _t_quantile(joint, self.alpha) * np.sqrt(total)).ravel()  # (2000,)
 
     @property
     def error(self) -> float:

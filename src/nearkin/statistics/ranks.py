@@ -13,17 +13,17 @@ from scipy import stats
 from nearkin.errors import NearkinError
 
 Floats = NDArray[np.float64]
-PERMUTATIONS, BLOCK = 2000, 250         # p is exact to 0.005 at 0.05
+PERMUTATIONS, BLOCK = 2000, 250  # p is exact to 0.005 at 0.05
 
 
 @dataclass(frozen=True)
 class Tournament:
     """Ranks 1 (best) to k in every experiment; of every method their total, average and sample standard deviation."""
 
-    ranks: Floats                                                                                               # (N, k)
-    total: Floats                                                                                               # (k,)
-    average: Floats                                                                                             # (k,)
-    std: Floats                                 # NaN with one experiment                                         (k,)
+    ranks: Floats  # (N, k)
+    total: Floats  # (k,)
+    average: Floats  # (k,)
+    std: Floats  # NaN with one experiment                                         (k,)
 
 
 def tournament(scores: ArrayLike, *, higher_is_better: bool = True) -> Tournament:
@@ -34,7 +34,7 @@ def tournament(scores: ArrayLike, *, higher_is_better: bool = True) -> Tournamen
         higher_is_better: is 1 the rank of the highest score?
     """
     found = _checked(scores)
-    ranks = stats.rankdata(-found if higher_is_better else found, axis=1)                                      # (N, k)
+    ranks = stats.rankdata(-found if higher_is_better else found, axis=1)  # (N, k)
     n = len(ranks)
     std = ranks.std(axis=0, ddof=1) if n > 1 else np.full(ranks.shape[1], np.nan)
     return Tournament(ranks, ranks.sum(axis=0), ranks.mean(axis=0), std)
@@ -65,7 +65,7 @@ def permuted_ranks(values: ArrayLike, *, higher_is_better: bool = True, alpha: f
         higher_is_better: is 1 the rank of the highest value?
         alpha: the level of the critical difference.
     """
-    y = np.asarray(values, dtype=float) * (-1 if higher_is_better else 1)                                 # (k, S, N)
+    y = np.asarray(values, dtype=float) * (-1 if higher_is_better else 1)  # (k, S, N)
     if y.ndim != 3 or y.size == 0 or not np.isfinite(y).all():
         raise NearkinError(f"values of shape {y.shape}: finite values by method, seed and setting are wanted")
     k, seeds, _ = y.shape
@@ -73,25 +73,26 @@ def permuted_ranks(values: ArrayLike, *, higher_is_better: bool = True, alpha: f
     observed = _range(y[None])[0]
     drawn = []
     for _ in range(PERMUTATIONS // BLOCK):
-        order = rng.permuted(np.tile(np.arange(k), (BLOCK, seeds, 1)), axis=2)                              # (P, S, k)
+        order = rng.permuted(np.tile(np.arange(k), (BLOCK, seeds, 1)), axis=2)  # (P, S, k)
         drawn.append(_range(np.take_along_axis(np.moveaxis(y, 0, 1)[None], order[..., None], axis=2).swapaxes(1, 2)))
-    ranges = np.concatenate([*drawn, [observed]])                   # the order that came out is one of them
+    ranges = np.concatenate([*drawn, [observed]])  # the order that came out is one of them
     reached = np.unique(ranges)
     shares = np.array([(ranges >= value - 1e-9).mean() for value in reached])
     enough = reached[shares <= alpha]
-    return RankTest(float(observed), float((ranges >= observed - 1e-9).mean()), float(enough.min()) if len(enough)
-                    else math.inf)  # fmt: skip
+    return RankTest(
+        float(observed), float((ranges >= observed - 1e-9).mean()), float(enough.min()) if len(enough) else math.inf
+    )
 
 
 def experiments_of(values: Floats) -> Floats:
     """The scores of the experiments: each seed with one setting, else each setting with its mean over seeds.
-                                                                                        (..., k, S, N) -> (..., k, E)"""
+    (..., k, S, N) -> (..., k, E)"""
     return values[..., 0] if values.shape[-1] == 1 else values.mean(axis=-2)
 
 
 def _range(values: Floats) -> Floats:
     """The largest less the smallest average rank.                                              (P, k, S, N) -> (P,)"""
-    average = stats.rankdata(experiments_of(values), axis=1).mean(axis=2)                                     # (P, k)
+    average = stats.rankdata(experiments_of(values), axis=1).mean(axis=2)  # (P, k)
     return average.max(axis=1) - average.min(axis=1)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from nearkin.errors import some
 
 Floats = NDArray[np.float64]
-LEAST_SEEDS = 3             # below them there is no verdict: two equal differences would look certain
+LEAST_SEEDS = 3  # below them there is no verdict: two equal differences would look certain
 FEW = "at least three seeds are needed"
 
 
@@ -43,7 +43,7 @@ class ByClass:
     """What one run has class by class: the mean over the queries of each class, and how many queries that are."""
 
     classes: tuple[str, ...]
-    means: Floats               # (C,)
+    means: Floats  # (C,)
     queries: NDArray[np.int64]  # (C,) for which the metric is defined; all above 0
 
 
@@ -65,7 +65,7 @@ class Common:
 
     seeds: tuple[int, ...]
     places: tuple[Place, ...]
-    values: Floats              # (k, S)
+    values: Floats  # (k, S)
 
     @property
     def folds(self) -> list[int]:
@@ -157,8 +157,8 @@ def averaged(values: Mapping[Place, float]) -> float:
 class ClassDifferences:
     """First less second row, by seed and class, and the weight of each class in the mean over queries."""
 
-    values: Floats              # (S, C)
-    weights: Floats             # (C,) sum to 1
+    values: Floats  # (S, C)
+    weights: Floats  # (C,) sum to 1
 
 
 def class_differences(first: Row, second: Row, shared: Common) -> ClassDifferences | None:
@@ -178,7 +178,7 @@ def class_differences(first: Row, second: Row, shared: Common) -> ClassDifferenc
                     return None
             assert sides[0] is not None
             assert sides[1] is not None
-            sums[place] = sides[0].means - sides[1].means                                                      # (C,)
+            sums[place] = sides[0].means - sides[1].means  # (C,)
         folds: dict[tuple[str, ...], list[Floats]] = {}
         for place, value in sums.items():
             folds.setdefault(place.setting, []).append(value)
@@ -208,8 +208,10 @@ def _reason(rows: Sequence[Row]) -> str:
     if not rows or any(not row.members for row in rows):
         return "no values"
     parts: dict[str, Callable[[Key], Any]] = {
-        "setting": lambda key: key.place.setting, "fold": lambda key: key.place.fold, "seed": lambda key: key.seed,
-    }  # fmt: skip
+        "setting": lambda key: key.place.setting,
+        "fold": lambda key: key.place.fold,
+        "seed": lambda key: key.seed,
+    }
     for what, part in parts.items():
         sides = [list(dict.fromkeys(part(key) for key in row.members)) for row in rows]
         if not set.intersection(*map(set, sides)):

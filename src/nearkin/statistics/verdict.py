@@ -51,12 +51,12 @@ class Pair:
     first: Row
     second: Row
     shared: Common | Nothing
-    difference: Difference | None               # first - second; None without anything in common
-    p: float | None                             # after Holm's correction over the family; None below three seeds
-    family: int                                 # tests that are corrected together
-    sign: int = 1                               # of the metric: 1 high is better, -1 low is better, 0 neither
-    within: float | None = None                 # x: what is small enough to be called equivalent
-    spread: Spread | None = None                # None below three seeds
+    difference: Difference | None  # first - second; None without anything in common
+    p: float | None  # after Holm's correction over the family; None below three seeds
+    family: int  # tests that are corrected together
+    sign: int = 1  # of the metric: 1 high is better, -1 low is better, 0 neither
+    within: float | None = None  # x: what is small enough to be called equivalent
+    spread: Spread | None = None  # None below three seeds
 
     @property
     def outcome(self) -> Outcome:

@@ -54,6 +54,7 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
     study has already are left out. On the first axis that does not change the network their label is the baseline's
     name, on others `any`. Of several folds the first serves: their test images are the same,
     and maps that are fitted to training classes are fitted to those of the first."""
+
     def name(spec: RunSpec) -> str:
         return json.dumps(resolve(spec).changes(), sort_keys=True)
 
@@ -76,7 +77,7 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
                 labels.append(ANY if side == whole or len(side) > 1 else side.pop())
             if ANY in labels:
                 labels[labels.index(ANY)] = label
-            elif labels:                                            # every axis changes the network
+            elif labels:  # every axis changes the network
                 labels[0] = f"{labels[0]}, {label}"
             cell, spec = group[0]
             found.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))

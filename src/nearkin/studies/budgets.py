@@ -27,14 +27,15 @@ def budget_of(
         "trials": f"{trials} of {searched_epochs:,} epochs in all" if searched_epochs else str(trials),
         "epochs": _all(str(spec["train"]["epochs"]) for spec in specs),
         "steps": _all(f"{each['steps']:,}" for each in told),
-        "images seen": _all(f"{each['steps'] * spec['train']['batch']:,}"
-                            for each, spec in zip(told, specs, strict=True)),
+        "images seen": _all(
+            f"{each['steps'] * spec['train']['batch']:,}" for each, spec in zip(told, specs, strict=True)
+        ),
         "network": _all(_network(spec) for spec in specs),
         "size": _all(size),
         "seeds": str(seeds),
         "folds": str(folds),
         "selection": _all(each["rule"] + (f" by {each['select']}" if each["select"] else "") for each in told),
-    }  # fmt: skip
+    }
 
 
 def unequal(budgets: Mapping[str, Mapping[str, str]]) -> list[str]:

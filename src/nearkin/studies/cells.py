@@ -14,10 +14,10 @@ class Cell:
     labels: tuple[str, ...]
     seed: int
     spec: RunSpec
-    fold: int | None = None                     # of a protocol with folds
-    baseline: str | None = None                 # which, if it was added beside trained cells
-    trials: int = 0                             # of the search that chose its settings
-    searched_epochs: int = 0                    # that those trials were trained for, all together
+    fold: int | None = None  # of a protocol with folds
+    baseline: str | None = None  # which, if it was added beside trained cells
+    trials: int = 0  # of the search that chose its settings
+    searched_epochs: int = 0  # that those trials were trained for, all together
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Study:
     name: str
     axes: tuple[str, ...]
     cells: tuple[Cell, ...]
-    metrics: tuple[str, ...]                    # of the test; train.* of the training embeddings
-    text: str = ""                              # the file as it was read
-    twin: str = ""                              # the published table that it repeats
-    readings: tuple[str, ...] = ("chosen",)     # which epochs of a run are told (studies/readings.py)
-    evaluations: tuple[str, ...] = ("separated",)       # of folds: each by itself, or their embeddings joined
-    tune: Mapping[str, Any] | None = None       # how the settings of its rows are searched (tuning/plan.py)
+    metrics: tuple[str, ...]  # of the test; train.* of the training embeddings
+    text: str = ""  # the file as it was read
+    twin: str = ""  # the published table that it repeats
+    readings: tuple[str, ...] = ("chosen",)  # which epochs of a run are told (studies/readings.py)
+    evaluations: tuple[str, ...] = ("separated",)  # of folds: each by itself, or their embeddings joined
+    tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
 
     @property
     def select(self) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from nearkin.errors import NearkinError
 
-PATIENCE = 5.0                      # seconds in which an address has to answer
-IMPATIENT = {"RAY_py_gcs_connect_timeout_s": "5", "RAY_NUM_REDIS_GET_RETRIES": "2"}     # Ray's own patience: minutes
+PATIENCE = 5.0  # seconds in which an address has to answer
+IMPATIENT = {"RAY_py_gcs_connect_timeout_s": "5", "RAY_NUM_REDIS_GET_RETRIES": "2"}  # Ray's own patience: minutes
 
 
 class ClusterLost(NearkinError):
@@ -25,7 +25,7 @@ def join(address: str) -> tuple[Any, bool]:
         address: HOST:PORT of a cluster of which this machine is a node; `auto`: the one that runs here, or where none
             does, one that is begun for this process.
     """
-    os.environ |= IMPATIENT | dict(os.environ)                      # Ray reads some when it is imported
+    os.environ |= IMPATIENT | dict(os.environ)  # Ray reads some when it is imported
     try:
         import ray
     except ImportError:
@@ -47,9 +47,9 @@ def join(address: str) -> tuple[Any, bool]:
             hint = f"start it with `ray start` on this machine too ({' '.join(str(error).split())[:200]})"
         raise NearkinError(f"--ray {address}: cannot join Ray: {hint}") from None
     finally:
-        if threading.current_thread() is threading.main_thread():   # Ray sets SIGTERM for itself
+        if threading.current_thread() is threading.main_thread():  # Ray sets SIGTERM for itself
             signal.signal(signal.SIGTERM, before)
-    with contextlib.suppress(AttributeError):                       # what Ray prints of lost workers breaks our tables
+    with contextlib.suppress(AttributeError):  # what Ray prints of lost workers breaks our tables
         ray._private.worker.print_to_stdstream = lambda *words, **options: None
     return ray, True
 
@@ -62,7 +62,7 @@ def running() -> str | None:
         found = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
         check(found or "")
         return found
-    except (ImportError, NearkinError):                             # what is noted on the disk may be long gone
+    except (ImportError, NearkinError):  # what is noted on the disk may be long gone
         return None
 
 
@@ -91,7 +91,7 @@ class Watch:
     def __init__(self, address: str):
         self.address = address
         self.lost = False
-        self.over = threading.Event()                               # once it is set, it looks no more
+        self.over = threading.Event()  # once it is set, it looks no more
         threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:

@@ -9,12 +9,24 @@ from nearkin.errors import NearkinError
 from nearkin.storage import atomic
 
 ENDINGS = (".csv", ".md", ".tex")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")                          # what a spreadsheet takes for one
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for one
 NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?( ?%| ± .*)?", re.I)
-LATEX = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--",
-})  # fmt: skip
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "_": r"\_",
+        "#": r"\#",
+        "$": r"\$",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "–": "--",
+    }
+)
 
 
 def check_ending(path: Path) -> None:
@@ -62,6 +74,7 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int
 
 def _latex(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:
     """A bare tabular with the rules of booktabs."""
+
     def line(cells: Sequence[str]) -> str:
         return " & ".join(cell.translate(LATEX) for cell in cells) + r" \\"
 

@@ -43,10 +43,23 @@ from nearkin.studies.readings import READINGS
 
 __all__ = ["Cell", "Study", "read_study"]
 
-KEYS = ("name", "twin", "base", "bases", "axes", "seeds", "folds", "evaluations", "metrics", "readings", "baselines",
-        "tune", "real")  # fmt: skip
+KEYS = (
+    "name",
+    "twin",
+    "base",
+    "bases",
+    "axes",
+    "seeds",
+    "folds",
+    "evaluations",
+    "metrics",
+    "readings",
+    "baselines",
+    "tune",
+    "real",
+)
 EVALUATIONS = ("separated", "concatenated")
-SETTINGS = "settings"                           # the axis default, tuned
+SETTINGS = "settings"  # the axis default, tuned
 
 
 def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping[str, Any] | None = None) -> Study:
@@ -70,7 +83,7 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping
         raise NearkinError(f"metrics={metrics!r} in {path}: a list of names, as in [recall@1, map_at_r, train.rho]")
     baselines = parse_baselines(content.get("baselines", "customary"), str(path))
     cells = _cells(content, axes, seeds, words, path)
-    if readings != ("chosen",):                                     # the test needs every epoch; no run's name changes
+    if readings != ("chosen",):  # the test needs every epoch; no run's name changes
         cells = [Cell(c.labels, c.seed, make_spec(c.spec, {"train.curve": True}), c.fold) for c in cells]
     if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
         raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
@@ -78,16 +91,23 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping
     told = content.get("tune")
     if tune is not None and isinstance(told, dict | None):
         told = {**(told or {}), **tune}
-    if told is not None:                                            # tuned rows come beside these (tuning/tuned.py)
+    if told is not None:  # tuned rows come beside these (tuning/tuned.py)
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
     found = [_metric(str(m)) for m in metrics]
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
     return Study(
-        name, names, tuple(cells), tuple(found), Path(path).read_text(),
-        str(content.get("twin") or ""), readings, evaluations, told,
-    )  # fmt: skip
+        name,
+        names,
+        tuple(cells),
+        tuple(found),
+        Path(path).read_text(),
+        str(content.get("twin") or ""),
+        readings,
+        evaluations,
+        told,
+    )
 
 
 def _real(content: dict[str, Any], words: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -117,9 +137,12 @@ def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, d
 
 
 def _cells(
-    content: Mapping[str, Any], axes: Mapping[str, list[tuple[str, dict[str, Any]]]], seeds: list[int],
-    words: Mapping[str, Any] | None, path: Path,
-) -> list[Cell]:  # fmt: skip
+    content: Mapping[str, Any],
+    axes: Mapping[str, list[tuple[str, dict[str, Any]]]],
+    seeds: list[int],
+    words: Mapping[str, Any] | None,
+    path: Path,
+) -> list[Cell]:
     base = content.get("base")
     if base is not None and not isinstance(base, dict):
         raise NearkinError(f"base={base!r} in {path}: a mapping of words, such as {{dataset: glyphs, dim: 64}}")
@@ -145,7 +168,7 @@ def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
     count = spec.protocol.params.get("folds", hyperparameters(protocol)["folds"].default)
     folds = list(range(count)) if asked == "all" else _numbers(asked, "folds", path)
     for fold in folds:
-        protocol(**spec.protocol.params | {"fold": fold})           # refuses one that there is not
+        protocol(**spec.protocol.params | {"fold": fold})  # refuses one that there is not
     return folds
 
 

@@ -26,7 +26,7 @@ def concatenated(runs: list[Run]) -> TestSet:
     for run, other in zip(runs, sets, strict=True):
         if not first.same_images(other):
             raise NearkinError(f"runs {runs[0].hash} and {run.hash} were tested on different images: nothing to join")
-    z = torch.cat([unit(each.z) for each in sets], 1)                                               # (N, D₁ + D₂ + ...)
+    z = torch.cat([unit(each.z) for each in sets], 1)  # (N, D₁ + D₂ + ...)
     return TestSet(z, first.labels, first.roles, first.rows)
 
 
@@ -34,8 +34,9 @@ def joined_metrics(runs: list[Run], metrics: list[str], folder: Path) -> dict[st
     """The metrics of joined runs, computed once and kept in `folder`; computing them opens test labels."""
     known = stored_joined(runs, folder)
     if missing := [metric for metric in metrics if metric not in known]:
-        Store(runs[0].path.parent).opened(runs[0], [f"{metric} of {len(runs)} folds joined" for metric in missing],
-                                              retrieval.VERSION)  # fmt: skip
+        Store(runs[0].path.parent).opened(
+            runs[0], [f"{metric} of {len(runs)} folds joined" for metric in missing], retrieval.VERSION
+        )
         known |= concatenated(runs).evaluate(metrics=missing).metrics
         file = _file(runs, folder)
         with atomic(file) as scratch:
@@ -49,7 +50,7 @@ def stored_joined(runs: list[Run], folder: Path) -> dict[str, float]:
     file = _file(runs, folder)
     try:
         return without_sum(json.loads(file.read_text()))["metrics"]
-    except (OSError, ValueError, KeyError, TypeError):              # absent or damaged: it is computed again
+    except (OSError, ValueError, KeyError, TypeError):  # absent or damaged: it is computed again
         return {}
 
 

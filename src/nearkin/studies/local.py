@@ -26,7 +26,7 @@ from nearkin.runs.test import test
 from nearkin.storage import atomic
 from nearkin.studies.scheduler import Executor, Failure, Task, Working
 
-FAILED, PASSING = 2, 3              # exit codes of a worker: its run cannot be trained; it could not be trained now
+FAILED, PASSING = 2, 3  # exit codes of a worker: its run cannot be trained; it could not be trained now
 
 
 class LocalProcesses(Executor):
@@ -103,12 +103,12 @@ def work(task: Task, gpu: int | None, checkpoints: float) -> None:
     """What a worker process does: train and test one run, and say by its exit code what became of it."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)                    # the parent ends its workers itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers itself
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
     loop.CHECKPOINT_SECONDS = min(loop.CHECKPOINT_SECONDS, checkpoints)
     if gpu is not None:
-        torch.cuda.set_device(gpu)                                  # what `cuda` without a number means from here on
+        torch.cuda.set_device(gpu)  # what `cuda` without a number means from here on
     failure = carry_out(task)
     if failure is not None:
         raise SystemExit(PASSING if failure.passing else FAILED)
@@ -141,7 +141,7 @@ def carry_out(task: Task, store: Store | None = None) -> Failure | None:
                 time.sleep(1)
     except Exception as error:
         why = " ".join((str(error) if isinstance(error, NearkinError) else f"{type(error).__name__}: {error}").split())
-        with suppress(NearkinError, OSError), atomic(note) as scratch:     # a full disk holds no note
+        with suppress(NearkinError, OSError), atomic(note) as scratch:  # a full disk holds no note
             (scratch / note.name).write_text(f"{why}\n\n{traceback.format_exc()}", "utf-8")
         return Failure(why, passing=isinstance(error, PassingError | OSError | MemoryError))
 
@@ -153,7 +153,7 @@ def warm_up() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["nearkin.studies.local", "torch._dynamo", "pyarrow.parquet"])
     threads = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"                             # spinning threads of two workers starve each other
+    os.environ["OMP_NUM_THREADS"] = "1"  # spinning threads of two workers starve each other
     forkserver.ensure_running()
     if threads is None:
         del os.environ["OMP_NUM_THREADS"]

@@ -13,8 +13,8 @@ from nearkin.runs.fit import train
 from nearkin.runs.prepare import Prepared
 from nearkin.runs.store import Run, Store
 
-EMBEDDED = 0.35                 # cost of embedding an image, of which training has the backward pass too
-TRIED = 4                       # steps that are tried where no stored run tells
+EMBEDDED = 0.35  # cost of embedding an image, of which training has the backward pass too
+TRIED = 4  # steps that are tried where no stored run tells
 
 
 def work_of(prepared: Prepared) -> float:
@@ -39,7 +39,7 @@ class Pace:
     def __init__(self, workers: int):
         self.workers = workers
         self.began = time.monotonic()
-        self.first: float | None = None                     # work that was done when it began
+        self.first: float | None = None  # work that was done when it began
 
     def left(self, done: float, all_of_it: float) -> float | None:
         """Seconds until all of it is done; None while nothing can be said."""
@@ -59,7 +59,7 @@ def seconds_per_batch(spec: RunSpec, data_hash: str, store: Store) -> float:
 def _told(run: Run, spec: RunSpec, data_hash: str) -> float | None:
     try:
         head, final = run.head(), run.read_json("final.json") if run.final else None
-    except Exception:                                       # a damaged run tells nothing
+    except Exception:  # a damaged run tells nothing
         return None
     if final is None or not final["steps"] or head.get("data_hash") != data_hash:
         return None
@@ -70,9 +70,14 @@ def _told(run: Run, spec: RunSpec, data_hash: str) -> float | None:
 
 
 def _tried(spec: RunSpec) -> float:
-    short: dict[str, Any] = {"purpose": "trial", "train.epochs": 1, "train.batches_per_epoch": TRIED, "train.warmup": 0,
-                             "train.curve": False}  # fmt: skip
-    if spec.train.epochs == 0:                              # heads that are not trained, or not at all
+    short: dict[str, Any] = {
+        "purpose": "trial",
+        "train.epochs": 1,
+        "train.batches_per_epoch": TRIED,
+        "train.warmup": 0,
+        "train.curve": False,
+    }
+    if spec.train.epochs == 0:  # heads that are not trained, or not at all
         short |= {"model.head": "linear", "model.dim": 8}
     with tempfile.TemporaryDirectory() as folder:
         run = train(make_spec(spec, short), runs=folder, test=False)

@@ -97,7 +97,7 @@ def drawn(search: Search, number: int, stored: Sequence[Any] = ()) -> dict[str, 
     optuna = optuna_module()
     seed = int.from_bytes(sha256(f"{search.seed} {number}".encode()).digest()[:4], "little") % 2**31
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")                             # of experimental options
+        warnings.simplefilter("ignore")  # of experimental options
         if search.sampler == "tpe":
             startup = max(2, search.trials // 4)
             sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup, constant_liar=True)
@@ -137,8 +137,10 @@ def scans(search: Search) -> list[list[Any]]:
 def coordinate(search: Search, trials: Sequence[Trial]) -> dict[str, Any] | None:
     """The next value of the key that is being scanned, the keys before it at their best, those after it as they began.
     A new scan waits until the trials of the last one are over."""
-    best = {key: value if value is not None else space.values(1)[0]
-            for (key, value), space in zip(search.start.items(), search.space.values(), strict=True)}  # fmt: skip
+    best = {
+        key: value if value is not None else space.values(1)[0]
+        for (key, value), space in zip(search.start.items(), search.space.values(), strict=True)
+    }
     place = int(begins_with_own(search))
     before = list(trials[:place])
     for key, values in zip(search.space, scans(search), strict=True):
@@ -152,4 +154,4 @@ def coordinate(search: Search, trials: Sequence[Trial]) -> dict[str, Any] | None
         if whole:
             best[key] = max(whole, key=lambda t: (search.sign * (t.score or 0.0), -t.number)).values[key]
         place += len(values)
-    return drawn(search, len(trials))                               # a space had fewer values than its share
+    return drawn(search, len(trials))  # a space had fewer values than its share

@@ -32,7 +32,7 @@ from nearkin.studies.cluster import Watch, join
 from nearkin.studies.local import carry_out
 from nearkin.studies.scheduler import Executor, Failure, Task, Working
 
-RETRIES = 3                         # times that Ray begins a task again whose worker died
+RETRIES = 3  # times that Ray begins a task again whose worker died
 
 
 class RayExecutor(Executor):
@@ -51,11 +51,11 @@ class RayExecutor(Executor):
         super().__init__(workers or max(1, int(there.get("GPU" if self._has_gpus else "CPU", 1))))
         self._say = say
         self._known_nodes: set[str] = set()
-        self._marks: dict[Path, Path] = {}                          # folder of runs -> what its nodes have to see there
+        self._marks: dict[Path, Path] = {}  # folder of runs -> what its nodes have to see there
         self._started: list[RayTask] = []
         self.watch = Watch(self.ray.get_runtime_context().gcs_address)
         self._enter = [self.ray.remote(num_cpus=1, num_gpus=n, max_retries=RETRIES)(entrance()) for n in (0, 1)]
-        for _ in range(0 if self._has_gpus else self.workers):      # a process that had a GPU serves no second task
+        for _ in range(0 if self._has_gpus else self.workers):  # a process that had a GPU serves no second task
             self._enter[0].remote("warm_up", pickle.dumps(()))
 
     def start(self, task: Task, worker: int) -> "RayTask":
@@ -72,7 +72,7 @@ class RayExecutor(Executor):
             task.begin()
         refs, end = [task.ref for task in tasks if task.ref is not None], time.monotonic() + seconds
         while time.monotonic() < end and not (refs and self.ray.wait(refs, timeout=0)[0]):
-            time.sleep(min(0.02, seconds))                          # a signal inside ray.wait loses its exit code
+            time.sleep(min(0.02, seconds))  # a signal inside ray.wait loses its exit code
 
     def close(self) -> None:
         """End all tasks, with checkpoints, and leave the cluster; one that was begun for this process ends."""
@@ -82,7 +82,7 @@ class RayExecutor(Executor):
         for mark in self._marks.values():
             shutil.rmtree(mark, ignore_errors=True)
         if self.watch.lost:
-            atexit.unregister(self.ray.shutdown)                    # it would wait for the head
+            atexit.unregister(self.ray.shutdown)  # it would wait for the head
         elif self._joined:
             self.ray.shutdown()
 
@@ -107,7 +107,7 @@ class RayTask(Working):
     """A task on a cluster, and the lock of its run."""
 
     def __init__(self, executor: RayExecutor, task: Task):
-        self.ref: Any = None                                        # Ray's, once the run's lock is held
+        self.ref: Any = None  # Ray's, once the run's lock is held
         self._executor, self._task = executor, task
         self._lock = ExitStack()
         self._failure: Failure | None = None
@@ -122,7 +122,7 @@ class RayTask(Working):
             self._lock.enter_context(Run(self._task.path).lock())
             self.ref = self._executor.submit(self._task)
         except (NearkinError, OSError) as error:
-            if not isinstance(error, RunLocked):                    # else the next look tries again
+            if not isinstance(error, RunLocked):  # else the next look tries again
                 self._end(Failure(str(error), passing=isinstance(error, PassingError | OSError)))
 
     @property
@@ -160,7 +160,7 @@ class RayTask(Working):
             failure, about = ray.get(self.ref)
         except ray.exceptions.TaskCancelledError:
             return Failure("it was stopped", passing=True)
-        except ray.exceptions.RayTaskError as error:                # of nearkin on the node: elsewhere it is the same
+        except ray.exceptions.RayTaskError as error:  # of nearkin on the node: elsewhere it is the same
             return Failure(str(error).strip().splitlines()[-1])
         except ray.exceptions.RayError as error:
             why = str(error).strip().splitlines()[0][:200]
@@ -217,12 +217,12 @@ def serve(task: Task, mark: Path, folder: str) -> tuple[Failure | None, dict[str
         return Failure(f"{where}: the folder of runs must lie on a disk that all nodes see", passing=True), about
     with suppress(OSError):
         os.chdir(folder)
-    os.environ["NEARKIN_NODE"] = node                               # runs/data.py: roots of this node
+    os.environ["NEARKIN_NODE"] = node  # runs/data.py: roots of this node
     warm_up()
-    signal.signal(signal.SIGINT, signal.default_int_handler)        # a cluster begun in the background ignores it
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # Ray blocks it; engine/stops.py raises it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a cluster begun in the background ignores it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray blocks it; engine/stops.py raises it
     failure = carry_out(task, LentStore(task.path.parent))
-    release()                                                       # memory, which idle workers do not need
+    release()  # memory, which idle workers do not need
     return failure, about
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.runs.run import Run
 
-PICKED = "picked on the test images"            # the brand of a reading that is no result
+PICKED = "picked on the test images"  # the brand of a reading that is no result
 
 
 def numbers(run: Run, select: str) -> dict[str, float | None]:
@@ -34,8 +34,11 @@ def _best_recall(points: list[dict[str, Any]]) -> dict[str, float]:
 def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
     """Without metrics of which neither end is the good one: they have no best epoch."""
     best = {1: max, -1: min}
-    return {metric: best[sign](point["metrics"][metric] for point in points)
-            for metric in points[0]["metrics"] if (sign := metric_of(metric).sign)}  # fmt: skip
+    return {
+        metric: best[sign](point["metrics"][metric] for point in points)
+        for metric in points[0]["metrics"]
+        if (sign := metric_of(metric).sign)
+    }
 
 
 # name -> what a table calls it, and how it is read from the points of a test curve; None: the run's own result

@@ -12,12 +12,12 @@ from nearkin.statistics.unit import Row as Unit
 class Row:
     """One row of the table: a place on the axes, and a reading of its runs."""
 
-    labels: tuple[str, ...]             # as `study.headings` has them
+    labels: tuple[str, ...]  # as `study.headings` has them
     failed: int
-    units: dict[str, Unit] = field(default_factory=dict)        # metric -> its values; at least one of each
+    units: dict[str, Unit] = field(default_factory=dict)  # metric -> its values; at least one of each
     reading: str = "chosen"
     budget: dict[str, str] = field(default_factory=dict)
-    lacks: tuple[int, ...] = ()         # folds that its values do without
+    lacks: tuple[int, ...] = ()  # folds that its values do without
 
     @property
     def seeds(self) -> int:
@@ -61,5 +61,12 @@ def _folds_of(unit: Unit) -> list[float]:
 def used(units: dict[str, Unit]) -> list[Key]:
     """Which runs the values of a row stand on."""
     shared = [unit.alone for unit in units.values()]
-    return list(dict.fromkeys(Key(seed, place) for each in shared if not isinstance(each, Nothing)
-                              for seed in each.seeds for place in each.places))  # fmt: skip
+    return list(
+        dict.fromkeys(
+            Key(seed, place)
+            for each in shared
+            if not isinstance(each, Nothing)
+            for seed in each.seeds
+            for place in each.places
+        )
+    )

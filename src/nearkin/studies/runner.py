@@ -18,7 +18,7 @@ from nearkin.studies.cells import Cell, Study
 from nearkin.studies.pace import work_of
 from nearkin.studies.scheduler import Failure, Look, Task
 
-REFUSED = "refused"                 # in place of the hash of a run whose settings do not go together
+REFUSED = "refused"  # in place of the hash of a run whose settings do not go together
 
 
 @dataclass
@@ -27,15 +27,15 @@ class Job:
 
     cell: Cell
     run: Run
-    metrics: list[str] = field(default_factory=list)    # that its test has to give
-    spec: RunSpec | None = None                         # with all its settings; None where they do not go together
+    metrics: list[str] = field(default_factory=list)  # that its test has to give
+    spec: RunSpec | None = None  # with all its settings; None where they do not go together
     error: str | None = None
-    same: "Job | None" = None                           # an earlier cell of the same hash: one run serves both
-    work: float = 0.0                                   # what it costs, in batches (studies/pace.py)
+    same: "Job | None" = None  # an earlier cell of the same hash: one run serves both
+    work: float = 0.0  # what it costs, in batches (studies/pace.py)
     data_hash: str = ""
-    part: bool = True                                   # does this process run it? --part leaves it to another
+    part: bool = True  # does this process run it? --part leaves it to another
     running: bool = False
-    best: float | None = None                           # validation recall@1 so far
+    best: float | None = None  # validation recall@1 so far
     _finished: bool = False
     _last: dict[str, Any] = field(default_factory=dict)
     _log: LogReader | None = None
@@ -43,7 +43,7 @@ class Job:
     @property
     def finished(self) -> bool:
         """Is the run done, and has it all metrics that the study asks for?"""
-        if not self._finished and not self.running:                 # a look at the files; once it is true, it stays so
+        if not self._finished and not self.running:  # a look at the files; once it is true, it stays so
             self._finished = self.run.done and (self.run.purpose == "trial" or self._measured())
         return self._finished
 
@@ -88,7 +88,7 @@ class Job:
         try:
             if not self.finished:
                 self.error = failure.why if failure else "it ended, and the store does not hold what was asked for"
-        except NearkinError as error:                               # what was stored cannot be read
+        except NearkinError as error:  # what was stored cannot be read
             self.error = str(error)
 
 
@@ -101,15 +101,21 @@ def jobs_of(study: Study, store: Store, known: dict[str, Data] | None = None) ->
     for cell in study.cells:
         try:
             prepared = prepare(cell.spec, known)
-        except NearkinError as error:                               # it cannot even begin; the others can
+        except NearkinError as error:  # it cannot even begin; the others can
             jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
             continue
-        job = Job(cell, store.run(prepared.hash), study.asked, prepared.spec, work=work_of(prepared),
-                  data_hash=prepared.data_hash)  # fmt: skip
+        job = Job(
+            cell,
+            store.run(prepared.hash),
+            study.asked,
+            prepared.spec,
+            work=work_of(prepared),
+            data_hash=prepared.data_hash,
+        )
         try:
             job.run = run_of(store, prepared)
             job.error = job.run.damage() if (job.run.path / "spec.yaml").exists() else None
-        except NearkinError as error:                               # what is stored of it is damaged
+        except NearkinError as error:  # what is stored of it is damaged
             job.error = str(error)
         job.same = first.get(job.run.hash)
         first.setdefault(job.run.hash, job)
@@ -153,16 +159,29 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
     with locked(path):
         before = _failures(path)
         cells = [
-            {"labels": job.cell.labels, "seed": job.cell.seed, "fold": job.cell.fold, "run": job.run.hash,
-             "baseline": job.cell.baseline, "trials": job.cell.trials, "searched_epochs": job.cell.searched_epochs,
-             "error": before.get(job.run.hash) if job.state == "elsewhere" else job.error}
+            {
+                "labels": job.cell.labels,
+                "seed": job.cell.seed,
+                "fold": job.cell.fold,
+                "run": job.run.hash,
+                "baseline": job.cell.baseline,
+                "trials": job.cell.trials,
+                "searched_epochs": job.cell.searched_epochs,
+                "error": before.get(job.run.hash) if job.state == "elsewhere" else job.error,
+            }
             for job in jobs
-        ]  # fmt: skip
+        ]
         content = {
-            "name": study.name, "twin": study.twin, "axes": study.axes, "metrics": study.metrics,
-            "select": study.select, "readings": study.readings, "evaluations": study.evaluations, "cells": cells,
+            "name": study.name,
+            "twin": study.twin,
+            "axes": study.axes,
+            "metrics": study.metrics,
+            "select": study.select,
+            "readings": study.readings,
+            "evaluations": study.evaluations,
+            "cells": cells,
             "file": study.text,
-        }  # fmt: skip
+        }
         with atomic(path) as scratch:
             (scratch / path.name).write_text(json.dumps(with_sum(content), indent=1) + "\n")
     return path

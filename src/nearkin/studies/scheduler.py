@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-TRIES = 3                           # of a task whose process is killed, as by the system's want of memory
-POLL = 0.2                          # seconds between two looks
+TRIES = 3  # of a task whose process is killed, as by the system's want of memory
+POLL = 0.2  # seconds between two looks
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def schedule(
                 return
             if running:
                 executor.wait([started.working for started in running], poll)
-            else:                                                   # other processes have what is left
+            else:  # other processes have what is left
                 time.sleep(poll)
             look = Look(_collect(executor, running), [started.task for started in running])
     finally:

@@ -1,13 +1,13 @@
 """What is searched: for every row of a study its space, and how it is gone through.
 
-    tune: {trials: 20}                          # in a study's file; the rest are defaults
-    tune:
-      trials: 20                                # for every row alike
-      epochs: 10                                # of a trial; else as many as the row has
-      sampler: tpe                              # or random, grid, coordinate
-      halving: 3                                # successive halving: of three trials one goes on
-      seed: 1000                                # of all trials; the study's own seeds stay fresh
-      search: {train.lr: {low: 1.0e-5, high: 1.0e-2, log: true}}        # over what loss and miner declare
+tune: {trials: 20}                          # in a study's file; the rest are defaults
+tune:
+  trials: 20                                # for every row alike
+  epochs: 10                                # of a trial; else as many as the row has
+  sampler: tpe                              # or random, grid, coordinate
+  halving: 3                                # successive halving: of three trials one goes on
+  seed: 1000                                # of all trials; the study's own seeds stay fresh
+  search: {train.lr: {low: 1.0e-5, high: 1.0e-2, log: true}}        # over what loss and miner declare
 """
 
 import json
@@ -28,11 +28,11 @@ from nearkin.studies.cells import Study
 
 SAMPLERS = ("tpe", "random", "grid", "coordinate")
 DEFAULTS: dict[str, Any] = {
-    "trials": 20,                               # ours; Musgrave et al. 2020 have 50
-    "epochs": None,                             # Psomas 2020, chapter 5: "not until full convergence"
+    "trials": 20,  # ours; Musgrave et al. 2020 have 50
+    "epochs": None,  # Psomas 2020, chapter 5: "not until full convergence"
     "sampler": "tpe",
     "halving": None,
-    "seed": 1000,                               # no seed that people give to final runs
+    "seed": 1000,  # no seed that people give to final runs
     "search": {},
 }
 
@@ -75,8 +75,15 @@ class Search:
         """What its trials are stored under: equal for the same search, and for no other. More trials of those that are
         drawn one by one are the same search."""
         fixed = self.sampler in ("grid", "coordinate") or self.keep > 1
-        parts = [self.starts, {key: str(space) for key, space in self.space.items()}, self.sampler, self.rungs,
-                 self.keep, self.seed, self.trials if fixed else None]  # fmt: skip
+        parts = [
+            self.starts,
+            {key: str(space) for key, space in self.space.items()},
+            self.sampler,
+            self.rungs,
+            self.keep,
+            self.seed,
+            self.trials if fixed else None,
+        ]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -146,8 +153,10 @@ def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
         if "sampler" not in tune:
             settings["sampler"] = "random"
         if settings["sampler"] == "tpe":
-            raise NearkinError("tune.halving with sampler tpe: what was stopped early is no result to learn from; "
-                               "random, grid or coordinate")  # fmt: skip
+            raise NearkinError(
+                "tune.halving with sampler tpe: what was stopped early is no result to learn from; "
+                "random, grid or coordinate"
+            )
     if not isinstance(settings["search"], Mapping):
         given = settings["search"]
         raise NearkinError(f"tune.search={given!r} of study {where}: key -> space, as {{train.lr: [0.001, 0.01]}}")
@@ -164,16 +173,28 @@ def _search(
     if not space:
         raise NearkinError(f"row {row} of study {study}: its parts declare no search space; give tune.search")
     check_spaces(spec, space)
-    epochs, every = spec.train.epochs or 0, spec.train.eval_every   # a rung needs a validation result
+    epochs, every = spec.train.epochs or 0, spec.train.eval_every  # a rung needs a validation result
     if epochs < every:
-        raise NearkinError(f"row {row} of study {study}: trials of {epochs} epochs are never validated, because "
-                           f"train.eval_every={every}")  # fmt: skip
+        raise NearkinError(
+            f"row {row} of study {study}: trials of {epochs} epochs are never validated, because "
+            f"train.eval_every={every}"
+        )
     rungs = [epochs]
     while settings["halving"] and (first := rungs[0] // settings["halving"] // every * every) >= 1:
         rungs.insert(0, first)
     starts = tuple(prepare(each, known).hash for each in specs)
-    return Search(study, labels, specs, starts, space, settings["trials"], settings["sampler"], tuple(rungs),
-                  settings["halving"] or 1, settings["seed"])  # fmt: skip
+    return Search(
+        study,
+        labels,
+        specs,
+        starts,
+        space,
+        settings["trials"],
+        settings["sampler"],
+        tuple(rungs),
+        settings["halving"] or 1,
+        settings["seed"],
+    )
 
 
 def _has(spec: RunSpec, key: str) -> bool:

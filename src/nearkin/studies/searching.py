@@ -44,7 +44,7 @@ class Searching:
         self.ledgers, self.store = ledgers, store
         self.known: dict[str, Data] = {} if known is None else known
         self.open: list[Open] = []
-        self.passing: dict[str, str] = {}                           # ledgers with a trial that failed, but not for good
+        self.passing: dict[str, str] = {}  # ledgers with a trial that failed, but not for good
         self._pace = Pace(workers)
 
     def tasks(self) -> Iterator[Task | None]:
@@ -75,7 +75,7 @@ class Searching:
             try:
                 specs = search.specs_with(claim.values)
                 runs = [run_of(self.store, prepare(spec, self.known)) for spec in specs]
-            except NearkinError as error:                           # values that do not go together
+            except NearkinError as error:  # values that do not go together
                 ledger.fail(claim, str(error))
                 return []
             until = search.rungs[claim.rung] if claim.rung + 1 < len(search.rungs) else None
@@ -97,7 +97,7 @@ class Searching:
         ledger, claim, search = trial.ledger, trial.claim, trial.ledger.search
         failures = [ended.failure for ended in trial.ended if ended.failure is not None]
         passing = [failure.why for failure in failures if failure.passing and not failure.killed]
-        if passing:                                                 # nothing is wrong with its settings
+        if passing:  # nothing is wrong with its settings
             self.passing[ledger.name] = passing[0]
             claim.lock.release()
             return
@@ -129,13 +129,17 @@ class Searching:
 
 
 def searching(
-    searches: list[Search], store: Store, storage: str | None = None, *, known: dict[str, Data] | None = None,
+    searches: list[Search],
+    store: Store,
+    storage: str | None = None,
+    *,
+    known: dict[str, Data] | None = None,
     workers: int = 1,
-) -> Searching:  # fmt: skip
+) -> Searching:
     """The searches of a study in their storage: by default tune.db in the study's folder."""
     folder = store.root / "studies" / searches[0].study
     (folder / "trials").mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "trials" / "storage.lock"):              # two that begin at once would both make its tables
+    with FileLock(folder / "trials" / "storage.lock"):  # two that begin at once would both make its tables
         opened = open_storage(storage or f"sqlite:///{(folder / 'tune.db').resolve()}")
     return Searching([Ledger(search, opened, folder / "trials") for search in searches], store, known, workers)
 

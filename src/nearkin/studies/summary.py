@@ -23,11 +23,11 @@ def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[R
     rows = []
     for labels in dict.fromkeys(cell.labels for cell in study.cells):
         mine = [job for job in jobs if job.cell.labels == labels]
-        if all(job.state == "elsewhere" for job in mine):           # left to another call, and nothing is stored yet
+        if all(job.state == "elsewhere" for job in mine):  # left to another call, and nothing is stored yet
             continue
         for evaluation in study.evaluations:
             if evaluation == "concatenated" and mine[0].cell.baseline is not None:
-                continue                                            # one network, not one per fold
+                continue  # one network, not one per fold
             for reading in study.readings if mine[0].cell.spec.train.epochs != 0 else ("chosen",):
                 row = _row(study, mine, labels, evaluation, reading, folder)
                 if evaluation == "separated" or row.values:
@@ -49,13 +49,13 @@ def _row(
     """One row: folds are averaged (or joined) first, then seeds, as statistics/unit.py has it."""
     folds = {job.cell.fold for job in jobs}
     done = {Key(job.cell.seed, Place((), job.cell.fold)): job for job in jobs if job.run.done}
-    sources = {key: [job] for key, job in done.items()}             # of each value: the runs that it stands on
+    sources = {key: [job] for key, job in done.items()}  # of each value: the runs that it stands on
     numbers_of: dict[Key, dict[str, float | None]] = {}
     if evaluation == "separated":
         numbers_of = {key: read(job.run, reading, study.select) for key, job in done.items()}
     elif reading == "chosen" and folder is not None:
         seeds = dict.fromkeys(key.seed for key in done)
-        ordered = sorted(done, key=lambda key: str(key.place.fold))     # as `nearkin compare` looks for them
+        ordered = sorted(done, key=lambda key: str(key.place.fold))  # as `nearkin compare` looks for them
         sources = {Key(seed): [done[key] for key in ordered if key.seed == seed] for seed in seeds}
         for key, joined in sources.items():
             if len(joined) == len(folds):
@@ -65,16 +65,24 @@ def _row(
     words += [epoch] if study.reads else []
     units = {}
     for metric in study.columns:
-        values = {key: value for key, told in numbers_of.items()
-                  if (value := told.get(metric)) is not None and math.isfinite(value)}  # fmt: skip
+        values = {
+            key: value
+            for key, told in numbers_of.items()
+            if (value := told.get(metric)) is not None and math.isfinite(value)
+        }
         if (unit := Unit(" ".join(labels), values)).values:
             units[metric] = unit
     row = Row((*labels, *words), sum(job.state == "failed" for job in jobs), units, reading)
     behind = [job for key in used(units) for job in sources[key]]
     given = {job.cell.fold for job in behind}
-    row.budget = budget_of([job.run for job in behind], row.seeds, len(given), joined=evaluation == "concatenated",
-                           trials=max(job.cell.trials for job in jobs),
-                           searched_epochs=max(job.cell.searched_epochs for job in jobs))  # fmt: skip
+    row.budget = budget_of(
+        [job.run for job in behind],
+        row.seeds,
+        len(given),
+        joined=evaluation == "concatenated",
+        trials=max(job.cell.trials for job in jobs),
+        searched_epochs=max(job.cell.searched_epochs for job in jobs),
+    )
     row.lacks = tuple(sorted(fold for fold in folds - given if fold is not None)) if behind else ()
     return row
 
@@ -106,8 +114,9 @@ def _flattery(study: Study, rows: list[Row], reading: str) -> list[str]:
     pairs = [(row, plain[row.labels[:-1]]) for row in rows if row.reading == reading and row.labels[:-1] in plain]
     gains = []
     for metric in study.asked:
-        known = [common([a.units[metric], b.units[metric]]) for a, b in pairs
-                 if metric in a.units and metric in b.units]  # fmt: skip
+        known = [
+            common([a.units[metric], b.units[metric]]) for a, b in pairs if metric in a.units and metric in b.units
+        ]
         differences = [float((each.values[0] - each.values[1]).mean()) for each in known if isinstance(each, Common)]
         if differences and metric_of(metric).is_share:
             gains.append(f"{metric} {100 * statistics.fmean(differences):+.2f}")

@@ -37,7 +37,7 @@ def open_storage(url: str) -> Any:
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {"pool_pre_ping": True}
     try:
         return optuna.storages.RDBStorage(url, engine_kwargs=waits)
-    except Exception as error:                      # whatever driver there is, it has errors of its own
+    except Exception as error:  # whatever driver there is, it has errors of its own
         reason = " ".join(str(error).split())[:200]
         raise NearkinError(f"--storage {url} cannot be reached: {type(error).__name__}: {reason}") from error
 
@@ -89,7 +89,7 @@ class Ledger:
             for trial in trials:
                 if trial.state != RUNNING or trial.number not in chosen:
                     continue
-                if len(trial.scores) <= rung and (lock := self._lock(trial.number)) is not None:    # else it waits
+                if len(trial.scores) <= rung and (lock := self._lock(trial.number)) is not None:  # else it waits
                     return Claim(trial.number, trial.values, rung, lock)
             return self._new(trials) if len(trials) < planned(self.search) else None
 
@@ -126,11 +126,14 @@ class Ledger:
         values = propose(search, trials, self.study.get_trials(deepcopy=False))
         if values is None or (lock := self._lock(number)) is None:  # it depends on trials that are under way
             return None
-        self.study.add_trial(optuna_module().trial.create_trial(
-            state=_state("RUNNING"), user_attrs={"values": values},
-            params={key: space.nearest(values[key]) for key, space in search.space.items()},
-            distributions={key: space.distribution() for key, space in search.space.items()},
-        ))  # fmt: skip
+        self.study.add_trial(
+            optuna_module().trial.create_trial(
+                state=_state("RUNNING"),
+                user_attrs={"values": values},
+                params={key: space.nearest(values[key]) for key, space in search.space.items()},
+                distributions={key: space.distribution() for key, space in search.space.items()},
+            )
+        )
         return Claim(number, values, 0, lock)
 
     def _lock(self, number: int) -> FileLock | None:

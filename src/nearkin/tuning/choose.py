@@ -29,8 +29,8 @@ from nearkin.studies.searching import score_at
 from nearkin.tuning.portfolio import PORTFOLIO, SCREENED, UNTRAINED, base_of, with_validation
 from nearkin.tuning.schedule import FINALISTS, UNITS, Costs, Plan, halved, plan
 
-ENOUGH = 0.95                                   # of the time, when no more is begun and what runs is stopped
-CLOSING = 2.0                                   # seconds for what comes after the test
+ENOUGH = 0.95  # of the time, when no more is begun and what runs is stopped
+CLOSING = 2.0  # seconds for what comes after the test
 
 Say = Callable[[str], None]
 
@@ -41,8 +41,8 @@ class Candidate:
 
     name: str
     words: Mapping[str, Any]
-    screened: list[float] = field(default_factory=list)             # validation result after 1 unit, 2 units
-    runs: dict[int, Run] = field(default_factory=dict)              # seed -> final run that is trained
+    screened: list[float] = field(default_factory=list)  # validation result after 1 unit, 2 units
+    runs: dict[int, Run] = field(default_factory=dict)  # seed -> final run that is trained
     error: str | None = None
 
     def scores(self, select: str) -> dict[int, float]:
@@ -63,9 +63,15 @@ class Choice:
     """
 
     def __init__(
-        self, words: Mapping[str, Any], minutes: float, store: Store, workers: int, say: Say = lambda text: None, *,
+        self,
+        words: Mapping[str, Any],
+        minutes: float,
+        store: Store,
+        workers: int,
+        say: Say = lambda text: None,
+        *,
         began: float | None = None,
-    ):  # fmt: skip
+    ):
         if not minutes > 0:
             raise NearkinError(f"--minutes {minutes:g}: above 0; half a minute is the least that says anything")
         self.began = time.monotonic() if began is None else began
@@ -83,9 +89,9 @@ class Choice:
         self.before = float(self.state["used"])
         self.candidates: dict[str, Candidate] = {}
         self.plan = Plan(**self.state["plan"]) if "plan" in self.state else Plan(0, 0, 0, 0, False)
-        self.unfinished: list[str] = []                             # finalists that the time did not suffice for
+        self.unfinished: list[str] = []  # finalists that the time did not suffice for
         self.untrained: Run | None = None
-        self.tested: dict[str, float] = {}                          # test metrics of the winner
+        self.tested: dict[str, float] = {}  # test metrics of the winner
 
     def _starts(self) -> list[str]:
         """The hashes of what is compared: data, network, settings and code of every method count in them."""
@@ -93,7 +99,7 @@ class Choice:
         for words in PORTFOLIO.values():
             try:
                 starts.append(prepare(make_spec(self.spec, words, {"train.seed": SCREENED}), self.known).hash)
-            except NearkinError as error:                           # told when it is screened
+            except NearkinError as error:  # told when it is screened
                 starts.append(str(error))
         return starts
 
@@ -238,7 +244,7 @@ class Choice:
             for look in schedule(executor, tasks, stop=lambda: self.late):
                 ended += len(look.ended)
                 for failure in [over.failure for over in look.ended if over.failure]:
-                    if failure.passing and not failure.killed:      # no method is dropped for it
+                    if failure.passing and not failure.killed:  # no method is dropped for it
                         raise PassingError(f"{failure.why}; the same command goes on")
                 advance(ended)
                 if time.monotonic() - saved > 5:

@@ -16,17 +16,22 @@ from nearkin.studies.search import Search
 from nearkin.studies.trials import Ledger
 from nearkin.tuning.tuned import Gain
 
-FEWEST = 8                                      # trials from which the importance of settings is told
+FEWEST = 8  # trials from which the importance of settings is told
 
 
 def plan_sheet(searches: Sequence[Search]) -> Sheet:
     """What would be searched."""
-    rows = [[search.name, key, str(space), space.source, shown(search.start[key])]
-            for search in searches for key, space in search.space.items()]  # fmt: skip
+    rows = [
+        [search.name, key, str(space), space.source, shown(search.start[key])]
+        for search in searches
+        for key, space in search.space.items()
+    ]
     first = searches[0]
     halving = f", halving at {', '.join(map(str, first.rungs[:-1]))}" if first.keep > 1 else ""
-    notes = [f"{planned(first)} trials for every row by {first.sampler}; runs of a trial: {len(first.specs)}; "
-             f"epochs: {first.rungs[-1]}{halving}"]  # fmt: skip
+    notes = [
+        f"{planned(first)} trials for every row by {first.sampler}; runs of a trial: {len(first.specs)}; "
+        f"epochs: {first.rungs[-1]}{halving}"
+    ]
     return Sheet(f"search {first.study}", ["row", "setting", "space", "source", "own value"], rows, 1, notes)
 
 
@@ -42,8 +47,15 @@ def found_sheet(ledgers: Sequence[Ledger]) -> Sheet:
         count = f"{ended} of {planned(search)}" + (f", {failed} failed" if failed else "")
         count += f", {different} different" if different < len(trials) else ""
         values = "–" if best is None else ", ".join(f"{key}={shown(value)}" for key, value in best.values.items())
-        rows.append([search.name, count, values, amount(search.select, own),
-                     amount(search.select, None if best is None else best.score)])  # fmt: skip
+        rows.append(
+            [
+                search.name,
+                count,
+                values,
+                amount(search.select, own),
+                amount(search.select, None if best is None else best.score),
+            ]
+        )
         outside = [f"{k}={shown(v)}" for k, v in search.start.items() if not search.space[k].contains(v)]
         if outside:
             notes.append(f"{search.name}: its own {', '.join(outside)} lies outside the space that is searched")
@@ -65,8 +77,14 @@ def trials_sheet(ledger: Ledger) -> Sheet:
     for trial in ledger.trials():
         reached = search.rungs[len(trial.scores) - 1] if trial.scores else 0
         state = trial.state if trial.state != PRUNED else f"{trial.state}, epoch {reached}"
-        rows.append([str(trial.number), state, *(shown(trial.values[key]) for key in search.space),
-                     amount(search.select, trial.score)])  # fmt: skip
+        rows.append(
+            [
+                str(trial.number),
+                state,
+                *(shown(trial.values[key]) for key in search.space),
+                amount(search.select, trial.score),
+            ]
+        )
     errors = list(dict.fromkeys(f"trial {t.number} failed: {t.error}" for t in ledger.trials() if t.error))
     header = ["trial", "state", *search.space, f"validation {unit_of(search.select)}"]
     return Sheet(f"{search.name}: trials", header, rows, 1 + len(search.space), errors[:3])
@@ -81,18 +99,21 @@ def importance(ledger: Ledger) -> dict[str, float]:
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
     try:
         return dict(optuna.importance.get_param_importances(ledger.study, evaluator=evaluator))
-    except (ValueError, RuntimeError):                              # all trials had one value of every setting
+    except (ValueError, RuntimeError):  # all trials had one value of every setting
         return {}
 
 
 def importance_sheet(ledgers: Sequence[Ledger]) -> Sheet | None:
     """Of every row; None where nothing can be said."""
-    rows = [[ledger.search.name, key, f"{share:.2f}"]
-            for ledger in ledgers for key, share in importance(ledger).items()]  # fmt: skip
+    rows = [
+        [ledger.search.name, key, f"{share:.2f}"] for ledger in ledgers for key, share in importance(ledger).items()
+    ]
     if not rows:
         return None
-    notes = ["the share of a setting in the variance of the validation result over its space, from a random forest on "
-             "the trials (fANOVA); with few trials it is rough"]  # fmt: skip
+    notes = [
+        "the share of a setting in the variance of the validation result over its space, from a random forest on "
+        "the trials (fANOVA); with few trials it is rough"
+    ]
     return Sheet("importance of settings", ["row", "setting", "share"], rows, 1, notes)
 
 
@@ -105,17 +126,40 @@ def gains_sheet(gains: Sequence[Gain]) -> Sheet:
         if d is not None and not isinstance(pair.shared, Nothing):
             tuned, default = pair.shared.values.mean(axis=1)
             numbers = [
-                str(d.n), amount(metric, default), amount(metric, tuned), verdicts.amount(metric, d.mean, signed=True),
+                str(d.n),
+                amount(metric, default),
+                amount(metric, tuned),
+                verdicts.amount(metric, d.mean, signed=True),
                 verdicts.span(metric, d.low, d.high, signed=True),
-            ]  # fmt: skip
+            ]
         p = "–" if pair.p is None else "< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}"
-        rows.append([gain.name, metric, verdicts.verdict_words(pair, metric), *numbers,
-                     verdicts.interval_words(pair, metric), p])  # fmt: skip
+        rows.append(
+            [
+                gain.name,
+                metric,
+                verdicts.verdict_words(pair, metric),
+                *numbers,
+                verdicts.interval_words(pair, metric),
+                p,
+            ]
+        )
     family = verdicts.Family([gain.pair for gain in gains], "every tuned row against its default one, for each metric")
-    notes = ["seeds that no trial had, each run tested once; means are over the seeds and folds that both have",
-             *family_words(family)]  # fmt: skip
-    header = ["row", "metric", "verdict", "seeds", "default", "tuned", "tuned - default", "95 % interval", "its parts",
-              "p (Holm)"]  # fmt: skip
+    notes = [
+        "seeds that no trial had, each run tested once; means are over the seeds and folds that both have",
+        *family_words(family),
+    ]
+    header = [
+        "row",
+        "metric",
+        "verdict",
+        "seeds",
+        "default",
+        "tuned",
+        "tuned - default",
+        "95 % interval",
+        "its parts",
+        "p (Holm)",
+    ]
     return Sheet("what tuning was worth on the test", header, rows, 7, notes)
 
 
@@ -147,8 +191,13 @@ def history_figure(ledgers: Sequence[Ledger], path: Path) -> None:
         ended = [t for t in ledger.trials() if t.state == COMPLETE and t.score is not None]
         best = np.minimum.accumulate if ledger.search.sign < 0 else np.maximum.accumulate
         if ended:
-            left.step([t.number for t in ended], best([scale * (t.score or 0) for t in ended]), where="post",
-                      color="#d62728", label="best so far")  # fmt: skip
+            left.step(
+                [t.number for t in ended],
+                best([scale * (t.score or 0) for t in ended]),
+                where="post",
+                color="#d62728",
+                label="best so far",
+            )
         left.set_title(ledger.search.name, fontsize=12, loc="left")
         left.set_xlabel("trial")
         left.xaxis.set_major_locator(MaxNLocator(integer=True))

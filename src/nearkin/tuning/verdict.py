@@ -114,15 +114,17 @@ def _leads(choice: Choice) -> list[str]:
     pairs = leads(finalists, untrained, sign=choice.sign, within=within)
     said = [_lead(pair, select) for pair in pairs]
     if any(pair.p is not None for pair in pairs):
-        said.append(f"{UNTRAINED} was run once: its value stands beside every seed; the {pairs[0].family} comparisons "
-                    "of every two of these rows are one family, because any of them might have won")  # fmt: skip
+        said.append(
+            f"{UNTRAINED} was run once: its value stands beside every seed; the {pairs[0].family} comparisons "
+            "of every two of these rows are one family, because any of them might have won"
+        )
     return said
 
 
 def _lead(pair: Pair, select: str) -> str:
     """One lead in words: positive is better, whatever the metric."""
     d = pair.difference
-    assert d is not None                                            # the same seeds
+    assert d is not None  # the same seeds
     words = f"its lead over {pair.second.name} is {points(select, pair.sign * d.mean, signed=True)} on validation"
     if pair.outcome is Outcome.NONE or d.low is None or d.high is None:
         return f"{words}; {verdict_words(pair, select)}"

@@ -41,9 +41,9 @@ def assert_equal(result, expected):
 def test_query_is_gallery(distance):
     z, labels = data(dim=4)
     if distance == "cosine":
-        z = np.where(z > 0, 3, -3)                                  # length 6: ties are exact in float32, too
+        z = np.where(z > 0, 3, -3)  # length 6: ties are exact in float32, too
     if distance == "snr":
-        z = np.random.default_rng(1).normal(size=z.shape)           # no ties: quotients are not exact
+        z = np.random.default_rng(1).normal(size=z.shape)  # no ties: quotients are not exact
     own = np.arange(len(z))
     order = oracle.ranking(z, z, own, distance)
     result = evaluate(z, labels, metrics=names(), distance=distance)
@@ -101,7 +101,7 @@ def test_space():
     assert result["pi_inter"] == pytest.approx(inter, abs=1e-9)
     assert result["uniformity"] == pytest.approx(oracle.uniformity(z), abs=1e-6)
     assert result["rho"] == pytest.approx(oracle.rho(z, 1), abs=1e-7)
-    for few in (3, 4, 5):                                           # fewer rows than dimensions, and about as many
+    for few in (3, 4, 5):  # fewer rows than dimensions, and about as many
         wide = np.random.default_rng(few).normal(size=(few, 4))
         assert metrics.rho(torch.from_numpy(wide)) == pytest.approx(oracle.rho(wide, 1), abs=1e-7)
 
@@ -124,7 +124,7 @@ def partitions():
     yield np.arange(6), np.zeros(6, int)
     yield random.integers(0, 3, 50), random.integers(0, 40, 50)
     yield np.repeat(np.arange(40), random.integers(1, 30, 40)), None
-    yield np.r_[np.zeros(300, int), np.arange(1, 20)], None         # one large class
+    yield np.r_[np.zeros(300, int), np.arange(1, 20)], None  # one large class
 
 
 @pytest.mark.parametrize("case", range(7))
@@ -149,7 +149,7 @@ def test_kmeans_finds_separate_clusters():
     labels = np.repeat(np.arange(6), 40)
     z = 20 * np.eye(6)[labels] + random.normal(size=(240, 6))
     result = evaluate(z, labels.astype(str), metrics=["nmi", "ami", "f1"], distance="euclid").metrics
-    assert min(result.values()) > 0.5                                # Lloyd from random rows may merge two of them
+    assert min(result.values()) > 0.5  # Lloyd from random rows may merge two of them
     shuffled = evaluate(z, random.permutation(labels), metrics=["ami"], distance="euclid").metrics
     assert abs(shuffled["ami"]) < 0.1
 
@@ -161,12 +161,14 @@ def test_equals_pytorch_metric_learning():
 
     random = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 40, (400,), generator=random)
-    labels[3] = 40                                                  # a lone query, which both leave out
+    labels[3] = 40  # a lone query, which both leave out
     z = torch.randn(41, 16, generator=random)[labels] + 1.5 * torch.randn(400, 16, generator=random)
     ours = {
-        "precision_at_1": "p@1", "r_precision": "r_precision", "mean_average_precision_at_r": "map_at_r",
+        "precision_at_1": "p@1",
+        "r_precision": "r_precision",
+        "mean_average_precision_at_r": "map_at_r",
         "mean_reciprocal_rank": "mrr",
-    }  # fmt: skip
+    }
     theirs = AccuracyCalculator(
         include=tuple(ours), device=torch.device("cpu"), knn_func=CustomKNN(CosineSimilarity()), kmeans_func=print
     )

@@ -17,9 +17,14 @@ def batch():
 
 
 RETRIEVAL = {
-    "recall@1": 0.125, "recall@2": 0.375, "recall@4": 0.75, "p@1": 0.142857, "r_precision": 0.285714,
-    "map_at_r": 0.214286, "map_at_c": 0.180556,
-}  # fmt: skip
+    "recall@1": 0.125,
+    "recall@2": 0.375,
+    "recall@4": 0.75,
+    "p@1": 0.142857,
+    "r_precision": 0.285714,
+    "map_at_r": 0.214286,
+    "map_at_c": 0.180556,
+}
 
 
 @pytest.mark.parametrize("name", RETRIEVAL)

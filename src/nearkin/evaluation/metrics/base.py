@@ -21,7 +21,7 @@ from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import METRICS, hyperparameters
 
-PAPERS = {"map@r": "map_at_r", "map@c": "map_at_c", "map@1000": "map_at_1000"}      # as papers write them
+PAPERS = {"map@r": "map_at_r", "map@c": "map_at_c", "map@1000": "map_at_1000"}  # as papers write them
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Ranked:
         value = nearkin.metrics.map_at_r(ranked)            # (Q,)
     """
 
-    hits: np.ndarray            # (Q, K)
-    relevant: np.ndarray        # (Q,)
-    size: np.ndarray            # (Q,)
-    first: np.ndarray           # (Q,)
+    hits: np.ndarray  # (Q, K)
+    relevant: np.ndarray  # (Q,)
+    size: np.ndarray  # (Q,)
+    first: np.ndarray  # (Q,)
 
     @property
     def lone(self) -> np.ndarray:
@@ -56,8 +56,8 @@ class Ranked:
 class Sizes(NamedTuple):
     """What is known before the search and tells how many neighbours it must find."""
 
-    relevant: int               # the largest R_q
-    size: int                   # the largest k_c
+    relevant: int  # the largest R_q
+    size: int  # the largest k_c
 
 
 class Metric(NamedTuple):
@@ -108,9 +108,8 @@ def clusters(name: str, *, bounds: tuple[float | None, float | None] = (0.0, 1.0
 
 
 def space(
-    name: str, *, better: Literal["high", "low"] | None = None,
-    bounds: tuple[float | None, float | None] = (None, None),
-) -> Callable[[Any], Any]:  # fmt: skip
+    name: str, *, better: Literal["high", "low"] | None = None, bounds: tuple[float | None, float | None] = (None, None)
+) -> Callable[[Any], Any]:
     """Register a function f(z, labels) -> number; z (N, D) are the raw embeddings, labels (N,) their classes.
 
     Keyword-only arguments of the function are settings: `evaluate(settings={"rho.drop": 0})` sets `drop` of rho.
@@ -121,15 +120,22 @@ def space(
 
 
 def _register(
-    name: str, *, kind: str, better: Literal["high", "low"] | None,
-    bounds: tuple[float | None, float | None] = (None, None), **traits: Any,
-) -> Callable[[Any], Any]:  # fmt: skip
+    name: str,
+    *,
+    kind: str,
+    better: Literal["high", "low"] | None,
+    bounds: tuple[float | None, float | None] = (None, None),
+    **traits: Any,
+) -> Callable[[Any], Any]:
     """What a metric is, as attributes of its function. `sign` is 1 where high is better, -1 where low is, 0 where
     neither is; `is_share`: is it told in per cent? `bounds` is the range that its values cannot leave."""
     traits |= {
-        "kind": kind, "better": better, "sign": {"high": 1, "low": -1, None: 0}[better],
-        "is_share": kind in ("query", "clusters"), "bounds": bounds,
-    }  # fmt: skip
+        "kind": kind,
+        "better": better,
+        "sign": {"high": 1, "low": -1, None: 0}[better],
+        "is_share": kind in ("query", "clusters"),
+        "bounds": bounds,
+    }
 
     def add(function: Any) -> Any:
         for trait, value in traits.items():
@@ -183,5 +189,7 @@ def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str
     return own
 
 
-METRICS.takes(words="a function with a decorator of nearkin.metrics, such as per_query",
-              form=lambda part: inspect.isfunction(part) and {"kind", "takes_k"} <= vars(part).keys())  # fmt: skip
+METRICS.takes(
+    words="a function with a decorator of nearkin.metrics, such as per_query",
+    form=lambda part: inspect.isfunction(part) and {"kind", "takes_k"} <= vars(part).keys(),
+)

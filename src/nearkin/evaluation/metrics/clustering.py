@@ -16,7 +16,7 @@ def kmeans(vectors: np.ndarray, k: int, *, iterations: int = 20, seed: int = 0) 
     """
     from sklearn.cluster import KMeans  # imported here: it takes a second, and few evaluations cluster
 
-    return KMeans(k, init="random", n_init=1, max_iter=iterations, random_state=seed).fit(vectors).labels_      # (N,)
+    return KMeans(k, init="random", n_init=1, max_iter=iterations, random_state=seed).fit(vectors).labels_  # (N,)
 
 
 @clusters("nmi")
@@ -60,7 +60,7 @@ def ami(labels: np.ndarray, cluster: np.ndarray) -> float:
         cluster: (N,), the cluster of each item.
     """
     n, a, b = _counts(labels, cluster)
-    if len(a) == len(b) and len(a) in (1, len(labels)):     # both trivial: they agree, and the formula is 0/0
+    if len(a) == len(b) and len(a) in (1, len(labels)):  # both trivial: they agree, and the formula is 0/0
         return 1.0
     expected = _expected_mutual_information(a, b)
     bound = (_entropy(a) + _entropy(b)) / 2 - expected
@@ -126,14 +126,20 @@ def _expected_mutual_information(a: np.ndarray, b: np.ndarray) -> float:
     lf_b = log_factorial[sizes_b] + log_factorial[total - sizes_b]
     expected = 0.0
     for size, times in zip(sizes_a, times_a, strict=True):
-        n = np.arange(1, min(size, sizes_b[-1]) + 1)                # (M,) possible n_ij
-        rest = total - size - sizes_b[:, None] + n                  # (U, M) items in neither
+        n = np.arange(1, min(size, sizes_b[-1]) + 1)  # (M,) possible n_ij
+        rest = total - size - sizes_b[:, None] + n  # (U, M) items in neither
         possible = (n <= sizes_b[:, None]) & (rest >= 0)
         u, m = possible.nonzero()
         nij, rest = n[m], rest[u, m]
         log_p = (
-            log_factorial[size] + log_factorial[total - size] + lf_b[u] - log_factorial[total]
-            - log_factorial[nij] - log_factorial[size - nij] - log_factorial[sizes_b[u] - nij] - log_factorial[rest]
+            log_factorial[size]
+            + log_factorial[total - size]
+            + lf_b[u]
+            - log_factorial[total]
+            - log_factorial[nij]
+            - log_factorial[size - nij]
+            - log_factorial[sizes_b[u] - nij]
+            - log_factorial[rest]
         )
         information = nij / total * (np.log(nij) + np.log(total) - np.log(size) - np.log(sizes_b[u]))
         expected += times * float((times_b[u] * information * np.exp(log_p)).sum())

@@ -23,7 +23,7 @@ def recall(ranked: Ranked, k: int) -> np.ndarray:
         ranked: the neighbours of Q queries.
         k: how many neighbours are looked at.
     """
-    return ranked.hits[:, :k].any(1).astype(float)                  # (Q,)
+    return ranked.hits[:, :k].any(1).astype(float)  # (Q,)
 
 
 @per_query("p", lambda sizes, k: k, takes_k=True)
@@ -45,7 +45,7 @@ def precision(ranked: Ranked, k: int) -> np.ndarray:
         ranked: the neighbours of Q queries.
         k: how many neighbours are looked at.
     """
-    return _defined(ranked.hits[:, :k].sum(1) / k, ranked)          # (Q,)
+    return _defined(ranked.hits[:, :k].sum(1) / k, ranked)  # (Q,)
 
 
 @per_query("r_precision", lambda sizes, k: sizes.relevant)
@@ -171,7 +171,7 @@ def average_precision(hits: np.ndarray, divisor: np.ndarray) -> np.ndarray:
 
 
 def _first(ranked: Ranked, depth: np.ndarray) -> np.ndarray:
-    return np.arange(ranked.hits.shape[1]) < depth[:, None]         # (Q, K) bool
+    return np.arange(ranked.hits.shape[1]) < depth[:, None]  # (Q, K) bool
 
 
 def _defined(value: np.ndarray, ranked: Ranked) -> np.ndarray:

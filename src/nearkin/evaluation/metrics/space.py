@@ -80,7 +80,7 @@ def class_spectra(z: Tensor, labels: np.ndarray, *, keep: int = 35) -> np.ndarra
     for rows in groups:
         sigma = singular_values(z[torch.from_numpy(rows)])[:keep]
         total[: len(sigma)] += sigma
-    return total / len(groups)                                      # (keep,)
+    return total / len(groups)  # (keep,)
 
 
 @space("pi_intra", bounds=(0.0, 2.0))
@@ -123,7 +123,7 @@ def pi_inter(z: Tensor, labels: np.ndarray) -> float:
         labels: (N,), the class of each item.
     """
     sums, _, _ = _class_sums(z, labels)
-    mean = unit(torch.from_numpy(sums)).numpy()                     # (C, D)
+    mean = unit(torch.from_numpy(sums)).numpy()  # (C, D)
     c = len(mean)
     return float(1 - ((mean.sum(0) ** 2).sum() - (mean**2).sum()) / (c * (c - 1)))
 
@@ -165,7 +165,7 @@ def uniformity(z: Tensor, labels: np.ndarray | None = None) -> float:
     total = 0.0
     for j in range(tiles.columns):
         for i in range(j + 1):
-            kernel = np.exp(4 * tiles(i, j) - 4).sum(dtype=float)   # ‖e_i - e_j‖² = 2 - 2s; padding, diagonal: 0
+            kernel = np.exp(4 * tiles(i, j) - 4).sum(dtype=float)  # ‖e_i - e_j‖² = 2 - 2s; padding, diagonal: 0
             total += kernel / 2 if i == j else kernel
     return float(np.log(total / (len(z) * (len(z) - 1) / 2)))
 
