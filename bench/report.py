@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pages"))
 
 from stored import write_run, write_study
 

@@ -8,8 +8,8 @@ from nearkin.comparison.claims import rows_of
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs
-from nearkin.report.leaderboard import table_of
-from nearkin.report.material import material
+from nearkin.pages.leaderboard import table_of
+from nearkin.pages.material import material
 from nearkin.statistics.verdict import judge
 from nearkin.tuning.tuned import gains_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `import nearkin` reads no table
-    from nearkin.published.table import Cell, PublishedTable
+    from nearkin.literature.table import Cell, PublishedTable
 
 NAMES = {  # our loss -> what the tables call it
     "contrastive": "Contrastive",
@@ -52,7 +52,7 @@ def name_of(settings: Mapping[str, Any]) -> str | None:
 
 def tables_of(data: str) -> "tuple[PublishedTable | None, PublishedTable]":
     """The published correlations and divergences on a data set; those on CUB where there are none."""
-    from nearkin.published.tables import table
+    from nearkin.literature.tables import table
 
     if data not in DIVERGENCE:
         data = ELSEWHERE
@@ -61,7 +61,7 @@ def tables_of(data: str) -> "tuple[PublishedTable | None, PublishedTable]":
 
 def cell(found: "PublishedTable | None", first: str | None, second: str | None) -> Published:
     """The cell of two losses by their published names; null cells are read from the other half of the table."""
-    from nearkin.published.table import Cell
+    from nearkin.literature.table import Cell
 
     if found is None or first is None or second is None or first == second:
         return Published(None)

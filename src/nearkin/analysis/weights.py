@@ -214,5 +214,5 @@ def _largest(values: np.ndarray) -> float | None:
 @lru_cache(maxsize=1)
 def published() -> dict[str, dict[str, bool]]:
     """Loss -> S, N, P as table 1 of Psomas 2020 prints them."""
-    told = json.loads((resources("nearkin.published") / "data" / "pair_weights.json").read_text(encoding="utf-8"))
+    told = json.loads((resources("nearkin.literature") / "data" / "pair_weights.json").read_text(encoding="utf-8"))
     return {row["loss"]: {key: row[key] for key in MARKS} for row in told["rows"]}

@@ -12,7 +12,7 @@ from nearkin.cli.options import Csv, Json, Latex, Markdown, write_tables
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
-    from nearkin.published.table import PublishedTable
+    from nearkin.literature.table import PublishedTable
 
 MARK = " !"  # stands behind a cell with a flag
 SHOWN = 12  # flags of a kind that a screen shows; files have all of them
@@ -24,7 +24,7 @@ def published_command(
     name: Name = None, csv: Csv = None, markdown: Markdown = None, latex: Latex = None, as_json: Json = False
 ) -> None:
     """Published tables: what they print, under which protocol, and what is wrong in them."""
-    from nearkin.published.tables import table
+    from nearkin.literature.tables import table
 
     one = None if name is None else table(name)
     sheet = all_tables() if one is None else one_table(one)
@@ -46,7 +46,7 @@ def claims_command(
 ) -> None:
     """What the sources say in words, and whether it holds in their own tables."""
     from nearkin.comparison.pages import Sheet
-    from nearkin.published.claims import check_source, claims
+    from nearkin.literature.claims import check_source, claims
 
     chosen = [(claim, check_source(claim)) for claim in claims(source)]
     states = {True: "holds", False: "does not hold", None: "cannot be checked"}
@@ -75,8 +75,8 @@ def claims_command(
 def all_tables() -> "Sheet":
     """One row per published table."""
     from nearkin.comparison.pages import Sheet
-    from nearkin.published.tables import sources
-    from nearkin.published.tables import tables as published
+    from nearkin.literature.tables import sources
+    from nearkin.literature.tables import tables as published
 
     header = ["table", "what", "data", "network", "size", "flags"]
     rows = [
@@ -102,7 +102,7 @@ def one_table(one: "PublishedTable", most: int | None = None) -> "Sheet":
         most: how many flags of a kind are shown; None: all.
     """
     from nearkin.comparison.pages import Sheet
-    from nearkin.published.tables import sources
+    from nearkin.literature.tables import sources
 
     keys = list(dict.fromkeys(key for row in one.rows for key in row.where))
     rows = []

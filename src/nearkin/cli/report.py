@@ -31,8 +31,8 @@ def report_command(
 ) -> None:
     """Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained."""
     from nearkin.comparison.gather import gather
-    from nearkin.report.build import build
-    from nearkin.report.page import render
+    from nearkin.pages.build import build
+    from nearkin.pages.page import render
 
     if not names:
         raise NearkinError("nothing to report: name a study, a folder of runs, or runs")
@@ -67,7 +67,7 @@ def report_command(
         soft_wrap=True,
     )
     if export is not None:
-        from nearkin.report.export import export as write
+        from nearkin.pages.export import export as write
 
         files = write(page, export.expanduser())
         tables.err.print(f"written: {len(files)} files in {export}", highlight=False, soft_wrap=True)

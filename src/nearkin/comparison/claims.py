@@ -2,9 +2,9 @@
 
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.rows import joined_row, named, row_of
-from nearkin.published.claims import Claim, claims
-from nearkin.published.matching import OwnRow
-from nearkin.published.own import Verdict, decide_together
+from nearkin.literature.claims import Claim, claims
+from nearkin.literature.matching import OwnRow
+from nearkin.literature.own import Verdict, decide_together
 
 
 def check_claims(gathered: Gathered, reading: str = "chosen") -> list[tuple[Claim, Verdict]]:

@@ -205,7 +205,7 @@ def tournament_sheet(ranked: Standing, title: str) -> Sheet:
 
 def published_tournaments() -> tuple[dict[str, Sheet], list[dict[str, Any]]]:
     """The tournaments over the published tables of Psomas 2020, as tables and as plain values."""
-    from nearkin.published.tournament import datasets, published_tournament, published_tournament_table
+    from nearkin.literature.tournament import datasets, published_tournament, published_tournament_table
 
     found, told = {}, []
     for data in datasets():
@@ -314,7 +314,7 @@ def told(comparison: Comparison) -> dict[str, Any]:
 def claims_sheet(gathered: Gathered, reading: str = "chosen") -> Sheet:
     """What the literature claims, checked against these runs: decided claims first, those that are not tested last."""
     from nearkin.comparison.claims import check_claims
-    from nearkin.published.own import STATES
+    from nearkin.literature.own import STATES
 
     checked = sorted(check_claims(gathered, reading), key=lambda pair: STATES.index(pair[1].state))
     rows = []
@@ -333,7 +333,7 @@ def claims_sheet(gathered: Gathered, reading: str = "chosen") -> Sheet:
 
 def measured_claims(sheet: Sheet) -> Sheet:
     """The same without the claims that these runs do not test; a note counts those."""
-    from nearkin.published.own import ELSEWHERE
+    from nearkin.literature.own import ELSEWHERE
 
     rows = [row for row in sheet.rows if row[2] != ELSEWHERE]
     left = len(sheet.rows) - len(rows)

@@ -40,7 +40,7 @@ class Sums:
         self._right = np.zeros(len(numbers), bool)
 
     def check(self, index: int, content: np.ndarray) -> None:
-        """Refuse a damaged image, and see to it that the next process makes the folder again: others may be reading it."""
+        """Refuse a damaged image, and have the next process make the folder again: others may be reading it."""
         if self._right[index]:
             return
         if zlib.crc32(content.data) != self.numbers[index]:

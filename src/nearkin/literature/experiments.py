@@ -1,0 +1,77 @@
+"""The experiments of a claim: the rows of one data set, network and size, and a note of what they lack."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nearkin.literature.matching import SEPARATED, OwnRow, fits, grouped, settings_of, shared_keys, words_of
+from nearkin.statistics.unit import Row
+
+Group = list[list[OwnRow]]  # of equal settings: the rows of every method
+
+
+@dataclass
+class Missing:
+    """What a study lacks for a claim, in words."""
+
+    rows: list[str] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.metrics)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The rows of one of a claim's experiments (a data set, and where it names them a network and a size)."""
+
+    rows: Sequence[OwnRow]
+    missing: Missing  # of all experiments of the claim
+    words: str = ""  # what tells it apart from the others: data.name=cub, model.dim=64
+    where: str = ""  # the same for the words of a comparison, which name the rows: ` on cub`
+    study: str = "STUDY"  # what `nearkin compare` is given to measure what is missing
+
+    def lack(self, what: str) -> None:
+        """Note that rows are missing."""
+        note = what + (f" at {self.words}" if self.words else "")
+        if note not in self.missing.rows:
+            self.missing.rows.append(note)
+
+    def rows_with(self, wanted: Mapping[str, Any]) -> list[OwnRow]:
+        """The rows with these settings; where there are none, that is noted."""
+        rows = [row for row in self.rows if fits(row.spec, wanted)]
+        if not rows:
+            self.lack(words_of(wanted))
+        return rows
+
+    def values(self, rows: Sequence[OwnRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:
+        """The values of rows by one metric; None where one of them lacks it, which is noted with what measures it."""
+        values = [row.values(metric, evaluation) for row in rows]
+        if None not in values:
+            return [value for value in values if value is not None]
+        joined = "" if evaluation == SEPARATED else f" --evaluation {evaluation}"
+        note = f"the metric {metric}{' of joined folds' if joined else ''}"
+        if not metric.startswith("train."):  # which training leaves, or nobody can measure
+            note += f": `nearkin compare {self.study}{joined} --metric {metric}` measures it"
+        if note not in self.missing.metrics:
+            self.missing.metrics.append(note)
+        return None
+
+    def groups(self, methods: Sequence[Any], *, single: bool = False) -> list[Group]:
+        """The groups of equal settings in which every method was run; `single`: with one row each."""
+        settings = [settings_of(method) for method in methods]
+        selected = [self.rows_with(method) for method in settings]
+        if not all(selected):
+            return []
+        keys = shared_keys(selected, {key for method in settings for key in method})
+        groups: list[Group] = []
+        for alike in grouped((row for rows in selected for row in rows), keys).values():
+            group = [[row for row in alike if fits(row.spec, method)] for method in settings]
+            if all(group) and single and any(len(mine) > 1 for mine in group):
+                twice = next(words_of(method) for method, mine in zip(settings, group, strict=True) if len(mine) > 1)
+                self.lack(f"one row per method and setting (of {twice} it has several)")
+            elif all(group):
+                groups.append(group)
+        if not groups and not self.missing.rows:
+            self.lack("all methods with settings that are otherwise equal")
+        return groups

@@ -1,0 +1,156 @@
+"""What is wrong in published tables, found from the numbers themselves.
+
+recall falls        Recall@k below Recall@j although k > j: impossible
+MAP@R above RP      impossible: the columns are swapped
+misprint            a total, average or deviation, of ranks or folds, that the source's own tables do not give
+repeated            all rows of another table stand in this one, number by number
+unreadable          cells without a value
+transposed          a null cell of a symmetric table, read from its other half
+not symmetric       the two halves of a symmetric table differ: a row has most likely slipped by one cell
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from nearkin.literature.table import Cell, Flag, PublishedTable, scores
+from nearkin.statistics.ranks import tournament
+
+Tables = Mapping[str, PublishedTable]
+ROUNDING = 0.01 + 1e-9  # one step of the last printed digit: some are cut off, not rounded
+
+
+def found(tables: Tables) -> dict[str, list[Flag]]:
+    """Id -> flags of that table, given all tables as they are printed."""
+    flags = {name: [*_recall(t), *_swapped(t), *_halves(t), *_unreadable(t)] for name, t in tables.items()}
+    for name, flag in [*_repeated(tables), *_tournament(tables), *_folds(tables)]:
+        flags[name].append(flag)
+    return flags
+
+
+def experiments(tables: Tables, dataset: str) -> list[PublishedTable]:
+    """The thesis's comparisons of ten losses on a data set, one per network and size: tables 6a to 10d, 20a to 21d."""
+    own = [table for table in tables.values() if table.source == "psomas2020" and table.table[-1] in "abcd"]
+    return [table for table in own if table.dataset == (dataset,)]
+
+
+def symmetric(table: PublishedTable) -> bool:
+    """Is it a table of methods against methods?"""
+    return [column.name for column in table.columns] == [row.method for row in table.rows]
+
+
+def transposed(table: PublishedTable) -> PublishedTable:
+    """A symmetric table with its null cells read from the other half; any other table as it is."""
+    if not symmetric(table):
+        return table
+    printed = [row.cells for row in table.rows]
+    rows = [
+        row._replace(cells=tuple(printed[j][i] if cell is None else cell for j, cell in enumerate(row.cells)))
+        for i, row in enumerate(table.rows)
+    ]
+    return replace(table, rows=tuple(rows))
+
+
+def _at(name: str, column: str) -> int | None:
+    """The k of a column Recall@k."""
+    head, _, k = column.partition("@")
+    return int(k) if head == name and k.isdigit() else None
+
+
+def _recall(table: PublishedTable) -> Iterator[Flag]:
+    for i, row in enumerate(table.rows):
+        for part in dict.fromkeys(column.part for column in table.columns):
+            at = [(k, j) for j, c in enumerate(table.columns) if c.part == part and (k := _at("R", c.name)) is not None]
+            read = [(k, j, cell.mean) for k, j in sorted(at) if isinstance(cell := row.cells[j], Cell)]
+            for (k, _, before), (more, j, after) in pairwise(read):
+                if after < before:
+                    words = f"{row.method}: R@{more} of {after:g} is below R@{k} of {before:g}, which cannot be"
+                    yield Flag("recall falls", words, ((i, j),))
+
+
+def _swapped(table: PublishedTable) -> Iterator[Flag]:
+    for i, row in enumerate(table.rows):
+        for part in dict.fromkeys(column.part for column in table.columns):
+            at = {c.name: j for j, c in enumerate(table.columns) if c.part == part}
+            if not {"RP", "MAP@R"} <= at.keys():
+                continue
+            precision, mean = row.cells[at["RP"]], row.cells[at["MAP@R"]]
+            if isinstance(precision, Cell) and isinstance(mean, Cell) and mean.mean > precision.mean:
+                words = f"{row.method}: MAP@R of {mean.mean:g} is above RP of {precision.mean:g}, which cannot be"
+                yield Flag("MAP@R above RP", words, ((i, at["RP"]), (i, at["MAP@R"])))
+
+
+def _halves(table: PublishedTable) -> Iterator[Flag]:
+    if not symmetric(table):
+        return
+    cells = [row.cells for row in table.rows]
+    for i, row in enumerate(table.rows):
+        for j in range(i + 1, len(cells)):
+            here, there = cells[i][j], cells[j][i]
+            if here is not None and there is not None and here != there:
+                words = f"{row.method} and {table.rows[j].method}: {here} in one half, {there} in the other"
+                yield Flag("not symmetric", words, ((i, j), (j, i)))
+    copied = tuple(
+        (i, j) for i, row in enumerate(cells) for j, cell in enumerate(row) if cell is None and cells[j][i] is not None
+    )
+    if copied:
+        yield Flag("transposed", f"{len(copied)} cells are read from the other half", copied)
+
+
+def _unreadable(table: PublishedTable) -> Iterator[Flag]:
+    filled = transposed(table)
+    lost = tuple(
+        (i, j)
+        for i, row in enumerate(filled.rows)
+        for j, cell in enumerate(row.cells)
+        if cell is None and not (symmetric(table) and i == j)
+    )
+    if lost:
+        yield Flag("unreadable", f"{len(lost)} cells have no value that can be read", lost)
+
+
+def _repeated(tables: Tables) -> Iterator[tuple[str, Flag]]:
+    """Tables that hold all of another table's rows, number by number, and more."""
+    for name, table in tables.items():
+        mine = {(row.method, *row.where.values()): row.cells for row in table.rows}
+        for other, small in tables.items():
+            theirs = {(row.method, *row.where.values()): row.cells for row in small.rows}
+            same = small.columns == table.columns and theirs.items() < mine.items()
+            if same and len(theirs) > 1:
+                yield name, Flag("repeated", f"{len(theirs)} rows repeat {other} exactly")
+
+
+def _tournament(tables: Tables) -> Iterator[tuple[str, Flag]]:
+    printed = tables.get("thesis_t11")
+    if printed is None:
+        return
+    methods, values = scores(experiments(tables, printed.dataset[0]))
+    ranked = tournament(values)
+    for i, row in enumerate(printed.rows):
+        at = methods.index(row.method)
+        ours = {"total": ranked.total[at], "average": ranked.average[at], "std": ranked.std[at]}
+        for j, column in enumerate(printed.columns):
+            cell = row.cells[j]
+            if isinstance(cell, Cell) and abs(cell.mean - ours[column.name]) > ROUNDING:
+                words = f"{row.method}: {column} is printed {cell.mean:g}; tables 6 to 8 give {ours[column.name]:.2f}"
+                yield printed.id, Flag("misprint", words, ((i, j),))
+
+
+def _folds(tables: Tables) -> Iterator[tuple[str, Flag]]:
+    """The mean over ten folds against the folds themselves."""
+    if not {"thesis_t12", "thesis_t13"} <= tables.keys():
+        return
+    printed, folds = tables["thesis_t12"], tables["thesis_t13"]
+    place = printed.row(folds.rows[0].method)
+    cell = printed.rows[place].cells[0]
+    mean, std = over_folds(folds)
+    if isinstance(cell, Cell) and (abs(cell.mean - mean) > ROUNDING or abs((cell.spread or 0) - std) > ROUNDING):
+        yield printed.id, Flag("misprint", f"{cell} is printed; table 13 gives {mean:.2f} ± {std:.2f}", ((place, 0),))
+
+
+def over_folds(folds: PublishedTable) -> tuple[float, float]:
+    """Mean and sample standard deviation of `test R@1` over the rows of a table of folds."""
+    values = [c.mean for row in folds.rows if isinstance(c := row.cells[folds.find("test R@1")], Cell)]
+    return float(np.mean(values)), float(np.std(values, ddof=1))

@@ -1,0 +1,173 @@
+"""Claims of the literature in a study of one's own: holds, does not hold, cannot be decided, or not tested here.
+
+A claim is tested with the rows that it names, on the data sets that it is about, and with the settings that its words
+name (`needs`, `every` in `data/claims.json`); elsewhere it is not tested. The source's other settings (`at`) are taken
+where the study has them; where not, the verdict says how it differs.
+
+Every claim comes to comparisons (comparisons.py), each with a p value for the claim and one against it (evidence.py).
+Where all must hold, the largest p is for the claim, and against it the smallest times their number; where one suffices
+it is the other way round. A claim can be decided both ways, so its p value is twice the smaller of the two. Claims of
+one page are one family: Holm's correction over all claims that the study tests, so that in at most 5 % of studies any
+verdict on the page is wrong. No claim is decided from fewer than three seeds.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nearkin.errors import some
+from nearkin.literature.claims import Claim
+from nearkin.literature.comparisons import compared
+from nearkin.literature.evidence import Joint, Parts
+from nearkin.literature.experiments import Experiment, Missing
+from nearkin.literature.matching import OwnRow, fits
+from nearkin.statistics.intervals import ALPHA
+from nearkin.statistics.paired import holm
+
+HOLDS, FAILS, OPEN, ELSEWHERE = "holds", "does not hold", "cannot be decided", "not tested here"
+STATES = (HOLDS, FAILS, OPEN, ELSEWHERE)
+NAMES = {"CUB200-2011": "cub", "Cars196": "cars196", "SOP": "sop", "ImageNet": "imagenet"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a study says of a claim, by the comparison that decides it."""
+
+    state: str  # one of STATES
+    reason: str
+    measured: float | None = None  # mean over seeds, in `unit`
+    low: float | None = None  # of its 95 % interval
+    high: float | None = None
+    unit: str = "points"
+    differs: str = ""  # how the study's settings are not the source's
+    p: float | None = None  # after Holm's correction over the claims of the page; None: not tested
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """What a study has for and against one claim, before the correction over the page."""
+
+    joint: Joint | None  # None: nothing to compare
+    missing: Missing
+    differs: str = ""
+    elsewhere: str = ""  # why the claim is not about these runs
+    one_suffices: bool = False
+
+    @property
+    def p_for(self) -> float:
+        """What is missing could fail, unless one comparison suffices."""
+        return 1.0 if self.joint is None or (self.missing and not self.one_suffices) else self.joint.p_for
+
+    @property
+    def p_against(self) -> float:
+        """What is missing could hold, which saves a claim where one comparison suffices."""
+        return 1.0 if self.joint is None or (self.missing and self.one_suffices) else self.joint.p_against
+
+    @property
+    def p(self) -> float | None:
+        """Two-sided; None where nothing could be tested."""
+        if self.joint is None or all(leaf.reason for leaf in self.joint.leaves):
+            return None
+        return min(1.0, 2 * min(self.p_for, self.p_against))
+
+
+def decide(claim: Claim, rows: Sequence[OwnRow], study: str = "STUDY") -> Verdict:
+    """Decide one claim by itself from the rows of a study."""
+    return decide_together([claim], rows, study)[0]
+
+
+def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str = "STUDY") -> list[Verdict]:
+    """Decide claims that stand on one page.
+
+    Parameters:
+        claims: of `nearkin.literature.claims.claims()`.
+        rows: of a study, with what is stored; shares are 0 to 1. Untrained networks are left out.
+        study: what `nearkin compare` is given to measure a metric that is missing.
+    """
+    trained = [row for row in rows if row.spec.get("train.epochs") != 0]
+    weighed = [_weigh(claim, trained, study) for claim in claims]
+    plain = {i: one.p for i, one in enumerate(weighed) if one.p is not None}
+    corrected = dict(zip(plain, holm(list(plain.values())).tolist(), strict=True))
+    return [_verdict(one, corrected.get(i)) for i, one in enumerate(weighed)]
+
+
+def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
+    if claim.own is None:
+        needs = f"it would take {claim.own_needs}" if claim.twin else claim.own_needs
+        return _Weighed(None, Missing(), elsewhere=needs)
+    every = {"data.name": [NAMES[name] for name in claim.data], **claim.own.get("every", {})}
+    for key, wanted in {**every, **claim.own.get("needs", {})}.items():
+        alike = [row for row in rows if fits(row.spec, {key: wanted})]
+        if not alike:
+            ours = sorted({str(row.spec.get(key)) for row in rows})
+            return _Weighed(
+                None,
+                Missing(),
+                elsewhere=f"it is about {key} {_words(wanted)}" + (f"; these runs have {_words(ours)}" if ours else ""),
+            )
+        rows = alike
+    rows, differs = _closest(claim.own.get("at", {}), rows)
+    conditions, missing, parts = claim.own["conditions"], Missing(), Parts()
+    for condition in conditions:
+        lacking = Missing()
+        parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking, study))
+        missing.rows += [words for words in lacking.rows if words not in missing.rows]
+        missing.metrics += [words for words in lacking.metrics if words not in missing.metrics]
+    one_suffices = all(condition.get("need") == "any" for condition in conditions)
+    return _Weighed(Joint(parts) if parts else None, missing, differs, one_suffices=one_suffices)
+
+
+def _experiments(
+    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[OwnRow], missing: Missing, study: str
+) -> list[Experiment]:
+    """The rows of each data set, network, size, ... of which a claim says that it holds there."""
+    named = {key: values if key not in where else [where[key]] for key, values in every.items()}
+    several = [key for key, values in named.items() if len(values) > 1]
+    experiments = []
+    for place in itertools.product(*named.values()):
+        settings = dict(zip(named, place, strict=True))
+        words = ", ".join(f"{key}={settings[key]}" for key in several)
+        on = f" on {settings['data.name']}" if "data.name" in several else ""
+        alike = [row for row in rows if fits(row.spec, settings)]
+        experiments.append(Experiment(alike, missing, words, on, study))
+    return experiments
+
+
+def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRow], str]:
+    """The rows with the source's settings; where there are none all of them, and what differs, in words."""
+    differs = []
+    for key, wanted in at.items():
+        rows = [row for row in rows if fits(row.spec, {key: wanted})] or rows
+        ours = sorted({str(row.spec.get(key)) for row in rows})
+        theirs = sorted(map(str, wanted)) if isinstance(wanted, list) else [str(wanted)]
+        if ours != theirs:
+            differs.append(f"{key} {', '.join(ours)}, there {', '.join(theirs)}")
+    return rows, "; ".join(differs)
+
+
+def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
+    lacks = f"the study lacks {_list([*weighed.missing.metrics, *weighed.missing.rows])}"
+    if weighed.joint is None:  # a metric is missed of rows that are there
+        return Verdict(OPEN if weighed.missing.metrics else ELSEWHERE, weighed.elsewhere or lacks)
+    against = weighed.p_against < weighed.p_for
+    if p is None or p >= ALPHA:
+        if weighed.missing:
+            return Verdict(OPEN, lacks, differs=weighed.differs, p=p)
+        state, which, against = OPEN, "the least clear", False
+    else:
+        state, which = (FAILS, "the clearest") if against else (HOLDS, "the closest")
+        if weighed.one_suffices:
+            which = "the closest" if against else "the clearest"
+    leaf, count = weighed.joint.telling(against=against), len(weighed.joint.leaves)
+    words = leaf.sentence() + (f"; {which} of {count} comparisons" if count > 1 else "")
+    return Verdict(state, words, leaf.mean, leaf.low, leaf.high, leaf.unit, weighed.differs, p)
+
+
+def _list(items: Sequence[str], shown: int = 3) -> str:
+    rest = len(items) - shown
+    return "; ".join(items[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _words(values: Any) -> str:
+    return some([str(value) for value in values], 4) if isinstance(values, list) else str(values)

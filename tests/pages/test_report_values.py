@@ -1,0 +1,301 @@
+"""The numbers of a page are those of the store, read here in plain loops over result.json."""
+
+import json
+import math
+import re
+import statistics
+from html.parser import HTMLParser
+
+import pytest
+from report.stored import CLASSES, LOSSES, METRICS, ROOT, plain_study, write_run, write_study
+from scipy import stats
+
+from nearkin.comparison.gather import gather
+from nearkin.pages.build import build
+from nearkin.pages.page import render
+
+
+def data_of(html):
+    """The JSON of a page, as a browser finds it."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])
+
+
+def records(table):
+    return [dict(zip(table["header"], row, strict=True)) for row in table["rows"]]
+
+
+def page_of(names, root, **options):
+    return render(build(gather(names, root), map=False, **options))
+
+
+def stored(root, name):
+    """label -> seed -> result, from the files alone."""
+    found = {}
+    for cell in json.loads((root / "studies" / name / "study.json").read_text())["cells"]:
+        file = root / cell["run"] / "result.json"
+        if file.exists():
+            found.setdefault(", ".join(cell["labels"]), {})[cell["seed"]] = json.loads(file.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    root = tmp_path_factory.mktemp("plain") / "runs"
+    plain_study(root)
+    return root, page_of(["plain"], root)
+
+
+def test_leaderboard_equals_the_files(plain):
+    root, html = plain
+    rows = {row["method"]: row for row in records(data_of(html)["leaderboard-grid"]["table"])}
+    expected = stored(root, "plain")
+    assert rows.keys() == expected.keys()
+    for label, seeds in expected.items():
+        values = [result["test"]["map_at_r"] for result in seeds.values()]
+        mean = sum(values) / len(values)
+        half = stats.t.ppf(0.975, 2) * statistics.stdev(values) / math.sqrt(3)
+        assert rows[label]["map_at_r"] == pytest.approx(mean)
+        assert (rows[label]["low"], rows[label]["high"]) == (pytest.approx(mean - half), pytest.approx(mean + half))
+        recall = [result["test"]["recall@1"] for result in seeds.values()]
+        assert rows[label]["recall@1"] == pytest.approx(sum(recall) / 3)
+    means = [row["map_at_r"] for row in records(data_of(html)["leaderboard-grid"]["table"])]
+    assert means == sorted(means, reverse=True)
+
+
+def test_the_table_shows_what_the_json_holds(plain):
+    _, html = plain
+
+    class Cells(HTMLParser):
+        rows, inside, text = [], False, ""
+
+        def handle_starttag(self, tag, attrs):
+            if tag == "div":
+                self.inside = self.inside or ("id", "leaderboard-grid") in attrs
+            if tag == "tr" and self.inside:
+                self.rows.append([])
+            if tag in ("td", "th") and self.inside:
+                self.text = ""
+
+        def handle_data(self, data):
+            self.text += data
+
+        def handle_endtag(self, tag):
+            if tag in ("td", "th") and self.inside:
+                self.rows[-1].append(self.text)
+            if tag == "table":
+                self.inside = False
+
+    reader = Cells()
+    reader.feed(html)
+    header, *shown = reader.rows
+    table = records(data_of(html)["leaderboard-grid"]["table"])
+    assert [row[header.index("method")] for row in shown] == [row["method"] for row in table]
+    assert [row[header.index("MAP@R %")] for row in shown] == [f"{100 * row['map_at_r']:.2f}" for row in table]
+
+
+def test_times_curves_and_recalls_equal_the_files(plain):
+    root, html = plain
+    data, expected = data_of(html), stored(root, "plain")
+    for row in records(data["time"]["table"]):
+        assert row["seconds"] == pytest.approx(statistics.fmean(r["seconds"] for r in expected[row["method"]].values()))
+    points = records(data["curve-validation"]["table"])
+    assert len(points) == 3 * len(LOSSES)
+    for point in points:
+        values = []
+        for result in expected[point["method"]].values():
+            lines = [json.loads(line) for line in (root / result["hash"] / "log.jsonl").read_text().splitlines()]
+            values += [x["validation"]["map_at_r"] for x in lines if x.get("epoch_end") == point["epoch"]]
+        assert (point["map_at_r"], point["low"], point["high"]) == (
+            pytest.approx(sum(values) / 3),
+            min(values),
+            max(values),
+        )
+    bars = records(data["recall-by-year"]["table"])
+    assert [bar["year"] for bar in bars] == sorted(bar["year"] for bar in bars)
+    assert {bar["metric"] for bar in bars} == {"Recall@1", "Recall@2", "Recall@4", "Recall@8"}
+    one = next(bar for bar in bars if bar["method"] == "triplet (2015)" and bar["metric"] == "Recall@4")
+    assert one["recall"] == pytest.approx(statistics.fmean(r["test"]["recall@4"] for r in expected["triplet"].values()))
+
+
+def test_ranks_equal_a_loop(plain):
+    root, html = plain
+    expected = {label: own for label, own in stored(root, "plain").items() if "untrained" not in label}
+    total = dict.fromkeys(expected, 0)
+    for seed in (0, 1, 2):
+        for label in expected:
+            mine = expected[label][seed]["test"]["map_at_r"]
+            total[label] += 1 + sum(own[seed]["test"]["map_at_r"] > mine for own in expected.values())
+    assert {row["method"]: row["total"] for row in records(data_of(html)["tournament"]["table"])} == total
+
+
+def test_correlations_equal_scipy(plain):
+    root, html = plain
+    results = [r for label, own in stored(root, "plain").items() if "untrained" not in label for r in own.values()]
+    for row in records(data_of(html)["metric-correlation"]["table"]):
+        a, b = (
+            [r["train"]["rho"] if m == "train.rho" else r["test"][m] for r in results]
+            for m in (row["metric"], row["with"])
+        )
+        assert row["correlation"] == pytest.approx(stats.pearsonr(a, b).statistic)
+    assert {row["metric"] for row in records(data_of(html)["metric-correlation"]["table"])} == {*METRICS, "train.rho"}
+
+
+def test_figures_draw_their_tables(plain):
+    """Traces hold the numbers of the table beside them, per cent where they are shares."""
+    for part in data_of(plain[1]).values():
+        if "figure" not in part or part["figure"]["data"][0]["type"] == "heatmap":
+            continue
+        drawn = [
+            v
+            for trace in part["figure"]["data"]
+            if trace.get("hoverinfo") != "skip"
+            for v in (*trace["x"], *trace["y"])
+        ]
+        numbers = [v for row in part["table"]["rows"] for v in row if isinstance(v, float)]
+        for value in (v for v in drawn if isinstance(v, float)):
+            assert any(math.isclose(value, n) or math.isclose(value, 100 * n) for n in numbers)
+
+
+def test_a_failed_run_is_named(plain):
+    html = plain[1]
+    row = records(data_of(html)["runs-without-result"]["table"])[0]
+    assert row["method"] == "histogram seed 0"
+    assert "out of memory" in row["why"]
+    assert "1 of 19 runs have no result" in html
+
+
+def test_no_path_of_the_machine_is_in_the_page(plain):
+    root, html = plain
+    for secret in (str(root), ROOT, "zork99", "My Photos", "/opt/secret", "-laptop"):
+        assert secret not in html
+    assert "…/birds" in html
+    assert "x.py line 3" in html
+
+
+def test_foreign_names_are_text(plain):
+    html = plain[1]
+    assert "<b>margin</b>" not in html
+    assert "&lt;b&gt;margin&lt;/b&gt;" in html
+    inside = re.search(r'id="data">(.*?)</script>', html, re.S)[1]
+    assert not set("<>&\u2028\u2029") & set(inside)
+    assert html.count("<script>alert") == 0
+    assert "<b>margin</b>" in {row["method"] for row in records(data_of(html)["leaderboard-grid"]["table"])}
+
+
+def test_one_seed_has_no_interval_and_says_so(tmp_path):
+    plain_study(tmp_path / "runs", seeds=(7,), failed=False)
+    html = page_of(["plain"], tmp_path / "runs")
+    rows = records(data_of(html)["leaderboard-grid"]["table"])
+    assert all(row["low"] is None for row in rows)
+    assert all(row["p"] is None for row in records(data_of(html)["differences"]["table"]))
+    assert "With one seed there is no interval" in html
+    assert "one seed: no interval" in html
+    assert "All 6 runs have a result" in html
+
+
+def test_two_data_sets_have_two_leaderboards(tmp_path):
+    root, cells = tmp_path / "runs", []
+    for data, hash in (("folder", "a" * 16), ("glyphs", "b" * 16)):
+        for loss, level in (("triplet", 0.3), ("margin", 0.6)):
+            for seed in (0, 1):
+                words = {"loss": loss, "dataset": data} | (
+                    {"root": None, "data.classes": 8, "data.per_class": 4} if data == "glyphs" else {}
+                )
+                cells.append(((data, loss), seed, write_run(root, words, level, seed=seed, data=hash), None))
+    write_study(root, "two", cells, axes=("dataset", "loss"))
+    data = data_of(page_of(["two"], root))
+    expected = stored(root, "two")
+    for name, label in (("birds", "folder"), ("glyphs", "glyphs")):
+        for row in records(data[f"leaderboard-grid-{name}"]["table"]):
+            own = expected[f"{label}, {row['method']}"]
+            assert row["map_at_r"] == pytest.approx(statistics.fmean(r["test"]["map_at_r"] for r in own.values()))
+    assert {id for id in data if id.startswith("leaderboard-grid")} == {
+        "leaderboard-grid-birds",
+        "leaderboard-grid-glyphs",
+    }
+
+
+def test_picked_epochs_are_red_and_unequal_budgets_are_told(tmp_path):
+    root, cells = tmp_path / "runs", []
+    for loss, level in (("triplet", 0.3), ("margin", 0.6)):
+        for seed in (0, 1):
+            words = {"loss": loss, "epochs": 3 if loss == "triplet" else 6}
+            cells.append(((loss,), seed, write_run(root, words, level, seed=seed, curve=True, excluded=3), None))
+    write_study(root, "read", cells, readings=["chosen", "last", "test_best"])
+    html = page_of(["read"], root)
+    assert re.search(r'<p class="words warning">Unequal epochs', html)
+    rows = records(data_of(html)["readings-grid"]["table"])
+    for row in rows:
+        values = []
+        for result in stored(root, "read")[row["method"]].values():
+            points = [p["metrics"] for p in json.loads((root / result["hash"] / "curve.json").read_text())["epochs"]]
+            best = max(points, key=lambda p: p["recall@1"])
+            choice = {
+                "chosen by its rule": result["test"],
+                "last": points[-1],
+                "best recall@1, picked on the test images": best,
+            }
+            values.append(choice.get(row["epoch"], {}).get("map_at_r", max(p["map_at_r"] for p in points)))
+        assert row["map_at_r"] == pytest.approx(statistics.fmean(values))
+    picked = [i for i, row in enumerate(rows) if "picked on the test images" in row["epoch"]]
+    part = html[html.index('id="readings-grid"') :]
+    assert picked
+    assert all(f'<tr data-row="{i}" class="warning">' in part for i in picked)
+    assert {row["lone queries left out"] for row in records(data_of(html)["excluded"]["table"])} == {3}
+
+
+def test_sizes_are_curves_over_the_one_setting_that_varies(tmp_path):
+    root, cells = tmp_path / "runs", []
+    for dim in (16, 64, 256):
+        for p in (0.0, 0.2):
+            for seed in (0, 1):
+                words = {"loss": "margin", "dim": dim, "regulariser": "rho", "regulariser.p_switch": p}
+                cells.append(((str(dim), str(p)), seed, write_run(root, words, 0.4 + dim / 1000, seed=seed), None))
+    write_study(root, "sizes", cells, axes=("dim", "regulariser.p_switch"))
+    data = data_of(page_of(["sizes"], root))
+    expected = stored(root, "sizes")
+    for row in records(data["by-dim"]["table"]):
+        own = expected[f"{row['embedding size']}, {row['method']}"]
+        assert row["map_at_r"] == pytest.approx(statistics.fmean(r["test"]["map_at_r"] for r in own.values()))
+    assert {row["method"] for row in records(data["by-dim"]["table"])} == {"0.0", "0.2"}
+    pairs = records(data["rho-switching"]["table"])
+    assert {(row["method"], row["p_switch"]) for row in pairs} == {
+        (d, p) for d in ("16", "64", "256") for p in (0.0, 0.2)
+    }
+
+
+def test_a_single_run_has_a_page(tmp_path):
+    root = tmp_path / "runs"
+    run = write_run(root, {"loss": "triplet"}, 0.5)
+    twin = write_run(root, {"epochs": 0}, 0.1)
+    write_run(root, {"epochs": 0}, 0.2, data="e" * 16)  # of other images: no twin
+    html = page_of([run], root)
+    data = data_of(html)
+    result, other = (json.loads((root / name / "result.json").read_text())["test"] for name in (run, twin))
+    rows = {row["metric"]: row for row in records(data["result"]["table"])}
+    assert {m: row["this run"] for m, row in rows.items()} == result
+    assert {m: row["random head"] for m, row in rows.items()} == other
+    import pyarrow.parquet as pq
+
+    queries = pq.read_table(root / run / "per_query.parquet").to_pylist()
+    for row in records(data["classes-grid"]["table"]):
+        own = [q["map_at_r"] for q in queries if q["label"] == row["class"]]
+        assert (row["queries"], row["map_at_r"]) == (len(own), pytest.approx(sum(own) / len(own)))
+    assert {row["class"] for row in records(data["classes-grid"]["table"])} == set(CLASSES)
+    means = [row["map_at_r"] for row in records(data["classes-grid"]["table"])]
+    assert means == sorted(means)  # the weakest first
+    assert f"nearkin embed {run} IMAGES" in html
+    assert "alert(1)</script>" not in html
+
+
+def test_published_rows_stand_beside_with_what_differs(plain):
+    root, _ = plain
+    html = page_of(["plain"], root, published="thesis_t6c")
+    rows = records(data_of(html)["published"]["table"])
+    theirs = next(row for row in rows if row["method"] == "Contrastive")
+    assert (theirs["from"], theirs["R@1"], theirs["R@8"]) == ("psomas2020", 64.87, 89.67)
+    ours = next(row for row in rows if row["method"] == "triplet")
+    values = [r["test"]["recall@1"] for r in stored(root, "plain")["triplet"].values()]
+    assert ours["R@1"] == pytest.approx(100 * statistics.fmean(values))
+    differ = {row["what"]: row for row in records(data_of(html)["what-differs"]["table"])}
+    assert differ["data"] == {"what": "data", "psomas2020": "CUB200-2011", "here": "birds"}
