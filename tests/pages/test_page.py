@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from report.stored import plain_study, write_run
+from pages.stored import plain_study, write_run
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app

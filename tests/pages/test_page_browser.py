@@ -5,9 +5,9 @@ import io
 import itertools
 
 import pytest
-from report.browser import chromium, draw_all, opened  # noqa: F401
-from report.stored import plain_study
-from report.test_report_values import data_of, page_of
+from pages.browser import chromium, draw_all, opened  # noqa: F401
+from pages.stored import plain_study
+from pages.test_report_values import data_of, page_of
 
 FORMS = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from pages.browser import chromium  # noqa: F401 a fixture
 from pictured import clusters, pictured, write_run
-from report.browser import chromium  # noqa: F401 a fixture
 
 import nearkin
 from nearkin.pages import layout, maps, still

@@ -8,7 +8,7 @@ import statistics
 
 import numpy as np
 import pytest
-from report.test_report_values import data_of, records
+from pages.test_report_values import data_of, records
 from scipy import stats
 from stores import add_run, add_study
 

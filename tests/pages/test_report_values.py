@@ -7,7 +7,7 @@ import statistics
 from html.parser import HTMLParser
 
 import pytest
-from report.stored import CLASSES, LOSSES, METRICS, ROOT, plain_study, write_run, write_study
+from pages.stored import CLASSES, LOSSES, METRICS, ROOT, plain_study, write_run, write_study
 from scipy import stats
 
 from nearkin.comparison.gather import gather

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from report.stored import write_run
+from pages.stored import write_run
 
 from nearkin.comparison.gather import Member
 from nearkin.pages.single import twins_of
