@@ -44,7 +44,7 @@ def _move_over(old: Path, new: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """One entry of the cache."""
 
     kind: str  # decoded, packed, sizes, features, glyphs, hashes
@@ -64,7 +64,7 @@ class Kept:
         return self.path.name.startswith(".") or self.path.suffix == ".part"
 
 
-def cached() -> list[Kept]:
+def cached() -> list[CacheEntry]:
     """All entries of the cache, largest first."""
     found = []
     for folder in cache_dir().iterdir() if cache_dir().is_dir() else ():
@@ -77,7 +77,7 @@ def cached() -> list[Kept]:
                 used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
             except FileNotFoundError:  # another process has finished or removed it
                 continue
-            found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
+            found.append(CacheEntry(folder.name, path, sum(s.st_size for s in stats), used))
     return sorted(found, key=lambda each: -each.size)
 
 
@@ -90,7 +90,7 @@ def cache_limit() -> float | None:
         raise NearkinError(f"NEARKIN_CACHE_LIMIT={told!r}: a number of GB, such as 50") from None
 
 
-def beyond(found: list[Kept], limit: float) -> list[Kept]:
+def to_evict(found: list[CacheEntry], limit: float) -> list[CacheEntry]:
     """The least recently used entries that are too much."""
     kept, gone = 0.0, []
     for each in sorted(found, key=lambda each: -each.used):
@@ -100,7 +100,7 @@ def beyond(found: list[Kept], limit: float) -> list[Kept]:
     return gone
 
 
-def discard(entry: Kept) -> bool:
+def discard(entry: CacheEntry) -> bool:
     """Remove an entry of the cache, unless a process is making it; was it removed? The lock file stays: whoever waits
     for it holds it next, and a new file of that name would be a second lock."""
     if entry.path.name.startswith("."):  # a scratch folder: its name says who makes it
@@ -124,7 +124,7 @@ def _remove(path: Path) -> bool:
 def make_room(path: Path) -> None:
     """Keep the cache within its limit; what was just made stays."""
     if (limit := cache_limit()) is not None:
-        for entry in beyond(cached(), limit):
+        for entry in to_evict(cached(), limit):
             if entry.path != path:
                 discard(entry)
 

@@ -19,7 +19,7 @@ def double(x: Tensor) -> Tensor:
     return x.cpu().double() if x.device.type in WITHOUT_FLOAT64 else x.double()
 
 
-def home_of_chance(device: torch.device) -> torch.device:
+def generator_device(device: torch.device) -> torch.device:
     """Where random numbers for a device are drawn: on CUDA there, for all others on the CPU (Apple's GPU cannot draw
     all kinds)."""
     return device if device.type == "cuda" else torch.device("cpu")
@@ -33,7 +33,7 @@ def drawn(
     They are drawn where the generator is and then moved, because torch refuses a generator of another device. Without
     one they come from torch's global generator. float64 becomes float32 on a device that has no float64.
     """
-    home = home_of_chance(device) if generator is None else generator.device
+    home = generator_device(device) if generator is None else generator.device
     numbers = draw(*size, generator=generator, device=home, **kind)
     if numbers.dtype == torch.float64 and device.type in WITHOUT_FLOAT64:
         numbers = numbers.float()

@@ -59,7 +59,7 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = scratch_folder(path.parent, path.name)
         yield scratch
-        settle(scratch / path.name, path)
+        move_into_place(scratch / path.name, path)
     except OSError as error:
         raise _explained(error, path, needs) from error
     finally:
@@ -82,7 +82,7 @@ def scratch_folder(folder: Path, name: str) -> Path:
     return new_scratch(folder, name)
 
 
-def settle(made: Path, path: Path) -> None:
+def move_into_place(made: Path, path: Path) -> None:
     """Move what was made to its place, in one step, once it is on the disk, and keep the cache within its limit. A
     folder that another process has put there in the meantime stays."""
     if durable():
