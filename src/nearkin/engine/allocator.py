@@ -2,8 +2,8 @@
 
 A tensor of some megabytes is mapped when it is made and unmapped when it is freed, and the kernel hands out zeroed
 pages again and again; `tune_allocator` tells the C library to keep them. And while torch is deterministic it fills all
-new memory with NaN, so that whoever reads what was never written notices; `skip_memory_fill` leaves that out. Neither changes a
-bit of any result.
+new memory with NaN, so that whoever reads what was never written notices; `skip_memory_fill` leaves that out. Neither
+changes a bit of any result.
 """
 
 import ctypes
