@@ -19,7 +19,7 @@ from rich.table import Table
 
 import nearkin
 from nearkin.engine import embed as embedding
-from nearkin.engine.allocator import tune_allocator, unfilled
+from nearkin.engine.allocator import skip_memory_fill, tune_allocator
 from nearkin.models import build_model
 
 IMAGES, BATCH, ROUNDS, REPEATS = 512, 96, 3, 4
@@ -70,7 +70,7 @@ def measure(way: str) -> dict[str, float]:
         return value.detach()
 
     if way == "now":
-        with unfilled():
+        with skip_memory_fill():
             train_seconds, value = best(step)
     else:
         train_seconds, value = best(step)

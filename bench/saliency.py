@@ -24,7 +24,7 @@ from nearkin.analysis.embedded import Loaded, from_input
 from nearkin.analysis.measures import compared
 from nearkin.analysis.saliency_maps import COPIES, PIXELS, each_map, network
 from nearkin.data import PixelSource, load_table, open_images
-from nearkin.engine.allocator import tune_allocator, unfilled
+from nearkin.engine.allocator import skip_memory_fill, tune_allocator
 from nearkin.models import build_model
 
 SIDE, FEW, MEASURE = 128, 8, "cosine"
@@ -48,7 +48,7 @@ def seconds(run) -> float:
 
 def bare(embed, ready, count, reference) -> None:
     """Forward and backward of `count` copies in batches that are ready, without anything else."""
-    with unfilled():
+    with skip_memory_fill():
         for start in range(0, count, len(ready)):
             own = ready[: count - start].detach().requires_grad_()
             torch.autograd.grad(compared(MEASURE, embed(own), reference).sum(), own)

@@ -114,7 +114,7 @@ class TestThePlace:
         monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: new)
         (tmp_path / ".cache" / "nearkin").mkdir(parents=True)
         assert cache_dir() == new
-        assert "is not moved" in capsys.readouterr().err
+        assert "could not be moved" in capsys.readouterr().err
 
 
 def test_sizes_in_words():

@@ -19,9 +19,9 @@ from nearkin.scratch import abandoned
 def cache_dir() -> Path:
     """$NEARKIN_CACHE, else where this system keeps caches: on Linux $XDG_CACHE_HOME/nearkin, else ~/.cache/nearkin.
     Everything in it can be made again."""
-    own = os.environ.get("NEARKIN_CACHE")
-    if own:
-        return Path(own).expanduser()
+    chosen = os.environ.get("NEARKIN_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
     place = user_cache_path("nearkin", appauthor=False)
     base = os.environ.get("XDG_CACHE_HOME")
     _move_over((Path(base) if base else Path.home() / ".cache") / "nearkin", place)
@@ -30,7 +30,7 @@ def cache_dir() -> Path:
 
 @cache
 def _move_over(old: Path, new: Path) -> None:
-    """The cache was in ~/.cache on every system: it is moved to its place once, where there is none yet."""
+    """The cache used to be in ~/.cache on every system: it is moved once, unless there is a new one already."""
     if old == new or not old.is_dir() or new.exists():
         return
     try:
@@ -38,13 +38,13 @@ def _move_over(old: Path, new: Path) -> None:
         os.rename(old, new)
     except OSError as error:
         if old.is_dir():  # else another process has moved it
-            note(f"the cache is in {new} now; {old}, where it was, is not moved ({error.strerror}) and can be removed")
+            note(f"the cache is now in {new}; the old one in {old} could not be moved ({error.strerror}): remove it")
     else:
         note(f"the cache has moved from {old} to {new}")
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """One entry of the cache."""
 
     kind: str  # decoded, packed, sizes, features, glyphs, hashes
@@ -60,13 +60,13 @@ class Kept:
 
     @property
     def unfinished(self) -> bool:
-        """Is it being made, or was its making stopped? A `.part` will be finished by the same command."""
+        """Is it being made, or was that interrupted? The same command finishes a `.part`."""
         return self.path.name.startswith(".") or self.path.suffix == ".part"
 
 
-def cached() -> list[Kept]:
+def cached() -> list[CacheEntry]:
     """All entries of the cache, largest first."""
-    found = []
+    entries = []
     for folder in cache_dir().iterdir() if cache_dir().is_dir() else ():
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.suffix == ".lock":
@@ -77,38 +77,38 @@ def cached() -> list[Kept]:
                 used = max((max(s.st_atime, s.st_mtime) for s in stats), default=path.stat().st_mtime)
             except FileNotFoundError:  # another process has finished or removed it
                 continue
-            found.append(Kept(folder.name, path, sum(s.st_size for s in stats), used))
-    return sorted(found, key=lambda each: -each.size)
+            entries.append(CacheEntry(folder.name, path, sum(s.st_size for s in stats), used))
+    return sorted(entries, key=lambda entry: -entry.size)
 
 
 def cache_limit() -> float | None:
     """$NEARKIN_CACHE_LIMIT in GB, as bytes; None: as much as the disk holds."""
-    told = os.environ.get("NEARKIN_CACHE_LIMIT")
+    text = os.environ.get("NEARKIN_CACHE_LIMIT")
     try:
-        return float(told) * 1e9 if told else None
+        return float(text) * 1e9 if text else None
     except ValueError:
-        raise NearkinError(f"NEARKIN_CACHE_LIMIT={told!r}: a number of GB, such as 50") from None
+        raise NearkinError(f"NEARKIN_CACHE_LIMIT={text!r}: must be a number of GB, such as 50") from None
 
 
-def beyond(found: list[Kept], limit: float) -> list[Kept]:
-    """The least recently used entries that are too much."""
-    kept, gone = 0.0, []
-    for each in sorted(found, key=lambda each: -each.used):
-        kept += each.size
-        if kept > limit:
-            gone.append(each)
-    return gone
+def to_evict(entries: list[CacheEntry], limit: float) -> list[CacheEntry]:
+    """The least recently used entries, those that do not fit into the limit (in bytes)."""
+    total, evicted = 0.0, []
+    for entry in sorted(entries, key=lambda entry: -entry.used):
+        total += entry.size
+        if total > limit:
+            evicted.append(entry)
+    return evicted
 
 
-def discard(entry: Kept) -> bool:
-    """Remove an entry of the cache, unless a process is making it; was it removed? The lock file stays: whoever waits
-    for it holds it next, and a new file of that name would be a second lock."""
+def discard(entry: CacheEntry) -> bool:
+    """Remove an entry of the cache unless a process is making it; returns whether it was removed. The lock file stays:
+    another process may be waiting for it, and a new file of that name would be a second lock."""
     if entry.path.name.startswith("."):  # a scratch folder: its name says who makes it
         return abandoned(entry.path, by_age=True) and _remove(entry.path)
     try:
         with FileLock(entry.path.with_name(f"{entry.name}.lock"), timeout=0):
             return _remove(entry.path)
-    except OSError:  # Timeout is one: somebody holds the lock
+    except OSError:  # filelock's Timeout is one: another process holds the lock
         return False
 
 
@@ -116,15 +116,15 @@ def _remove(path: Path) -> bool:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with suppress(OSError):  # it may be open (Windows), or somebody else's
+        with suppress(OSError):  # it may be open (Windows), or belong to somebody else
             path.unlink()
     return not path.exists()
 
 
 def make_room(path: Path) -> None:
-    """Keep the cache within its limit; what was just made stays."""
+    """Keep the cache within its limit; `path`, which was just made, stays."""
     if (limit := cache_limit()) is not None:
-        for entry in beyond(cached(), limit):
+        for entry in to_evict(cached(), limit):
             if entry.path != path:
                 discard(entry)
 

@@ -1,7 +1,7 @@
-"""Whose import paths may be imported. A spec may name a class by its import path, and importing a module runs it.
+"""Which import paths may be imported. A spec may name a class by its import path, and importing a module runs it.
 
-Whoever types a path, writes it in Python, or names the file that it stands in, wants it imported. A path that was read
-from a stored run may be a stranger's: it is imported after `--trust` or with NEARKIN_TRUST=1 alone.
+A user who types a path, writes it in Python, or names the file that contains it, wants it imported. A path that was
+read from a stored run may come from a stranger: it is imported only after `--trust` or with NEARKIN_TRUST=1.
 """
 
 import os
@@ -13,7 +13,7 @@ from nearkin.errors import NearkinError
 
 VARIABLE = "NEARKIN_TRUST"
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-PLAIN = (int, float, type(None))  # most values; it is seen faster than that a value is no Mapping
+PLAIN = (int, float, type(None))  # most values; this test is faster than the one for a Mapping
 _stored: set[str] = set()  # import paths that stored runs named
 _wanted: set[str] = set()  # import paths that the user named, in this process
 
@@ -24,8 +24,8 @@ def is_path(name: object) -> bool:
 
 
 def import_paths(tree: Any) -> set[str]:
-    """Everything in a tree of settings that is written like an import path, wherever it stands: a metric with its
-    `@k` too."""
+    """Everything in a tree of settings that is written like an import path, at any depth; also a metric with its
+    `@k`."""
     paths, left = set(), [tree]
     while left:  # a thousand specs are read for one list of runs
         value = left.pop()
@@ -47,7 +47,7 @@ def consent(paths: Iterable[str]) -> None:
 
 
 def note_stored(paths: Iterable[str]) -> None:
-    """These paths stand in a stored run: nobody here has asked for them yet."""
+    """These paths come from a stored run: the user has not asked for them yet."""
     _stored.update(paths)
 
 
@@ -57,7 +57,7 @@ def trust_all() -> None:
 
 
 def may_import(path: str) -> bool:
-    """Is it consented to import this path?"""
+    """Has the user agreed to import this path?"""
     return path in _wanted or path not in _stored or os.environ.get(VARIABLE) == "1"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-# control characters but tab and newline, and marks that turn the direction of writing: a terminal obeys them
+# control characters except tab and newline, and marks that change the direction of writing: a terminal obeys them
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -14,7 +14,7 @@ class NearkinError(ValueError):
 
 
 class PassingError(NearkinError):
-    """An error that says nothing about what was asked: a full disk, a folder that may not be written. The same call may
+    """An error that is not the fault of the request: a full disk, a folder without write permission. The same call may
     succeed later."""
 
 
@@ -26,13 +26,13 @@ def choices(name: str, known: Iterable[str]) -> str:
     return f"{hint}choices: {', '.join(known) or 'none'}"
 
 
-def some(items: Sequence[Any], shown: int = 5) -> str:
+def and_more(items: Sequence[Any], shown: int = 5) -> str:
     """'a, b, c, d, e and 3 more': the first few of a list, for a message."""
     rest = len(items) - shown
     return ", ".join(str(item) for item in items[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def printable(text: str) -> str:
-    """A text for a terminal, with a mark in the place of every character that the terminal would obey: names of files
-    and classes may be anyone's."""
+    """A text for a terminal, with a mark in place of every character that the terminal would obey: names of files and
+    classes may come from anyone."""
     return OBEYED.sub("\ufffd", text)

@@ -18,14 +18,14 @@ class Memory:
 
     A loss needs no change for it: `Pairs` only has more columns, and these have no gradient. An older embedding of the
     anchor's own image is a positive like any other, as in the source. Losses that compare references with each other,
-    and losses with class vectors of their own, cannot use a memory and refuse it (engine/objective.py).
+    and losses that have class vectors, cannot use a memory and refuse it (engine/objective.py).
 
     Source: Wang et al. 2020 (CVPR).
 
     Parameters:
         size: M, the number of rows; at least 1.
         dim: D, the width of an embedding.
-        warmup: the number of epochs in which the memory is filled but not used yet, because embeddings change fast at
+        warmup: the number of epochs in which the memory is filled but not yet used, because embeddings change fast at
             the beginning of training. The training loop reads it.
         device: where the rows are kept.
 
@@ -75,7 +75,7 @@ class Memory:
         )
 
     def add(self, z: Tensor, labels: Tensor, step: int) -> None:
-        """Store a batch in place of the oldest rows. Of a batch with more than M rows only the last M stay.
+        """Store a batch in place of the oldest rows. If a batch has more than M rows, only the last M stay.
 
         Parameters:
             z: (B, D), raw embeddings; their gradient is dropped.
@@ -118,7 +118,7 @@ class Memory:
         return {"z": self.z, "labels": self.labels, "step": self.step, "stored": self.stored}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave, from a memory of the same size."""
+        """Restore what `state_dict` returned, from a memory of the same size."""
         for name in ("z", "labels", "step"):
             getattr(self, name).copy_(state[name])
         self.stored = state["stored"]

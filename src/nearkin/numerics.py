@@ -1,6 +1,6 @@
 """Arithmetic that losses share: it does not overflow, and its gradient is finite everywhere.
 
-Where autograd would keep several matrices as large as the similarities, a function has a backward of its own.
+A function has its own backward where autograd would keep several matrices as large as the similarities.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,21 +19,22 @@ def double(x: Tensor) -> Tensor:
     return x.cpu().double() if x.device.type in WITHOUT_FLOAT64 else x.double()
 
 
-def home_of_chance(device: torch.device) -> torch.device:
-    """Where random numbers for a device are drawn: on CUDA there, for all others on the CPU (Apple's GPU cannot draw
-    all kinds)."""
+def generator_device(device: torch.device) -> torch.device:
+    """Where random numbers for a device are drawn: CUDA devices draw their own, for all others the CPU draws (Apple's
+    GPU cannot draw all kinds)."""
     return device if device.type == "cuda" else torch.device("cpu")
 
 
 def drawn(
     draw: Callable[..., Tensor], *size: Any, generator: Generator | None, device: torch.device, **kind: Any
 ) -> Tensor:
-    """Random numbers on `device`: what draw(*size, **kind) gives, as torch.rand, torch.randint or torch.randperm do.
+    """Random numbers on `device`: what draw(*size, **kind) gives, where draw is torch.rand, torch.randint,
+    torch.randperm or the like.
 
-    They are drawn where the generator is and then moved, because torch refuses a generator of another device. Without
-    one they come from torch's global generator. float64 becomes float32 on a device that has no float64.
+    They are drawn where the generator is and then moved, because torch refuses a generator of another device. Without a
+    generator they come from torch's global one. float64 becomes float32 on a device that has no float64.
     """
-    home = home_of_chance(device) if generator is None else generator.device
+    home = generator_device(device) if generator is None else generator.device
     numbers = draw(*size, generator=generator, device=home, **kind)
     if numbers.dtype == torch.float64 and device.type in WITHOUT_FLOAT64:
         numbers = numbers.float()
@@ -107,7 +108,7 @@ class _Cosines(torch.autograd.Function):
 
 
 def rounding(z: Tensor) -> float:
-    """How far rounding can move the unit vectors of z (B, D), or their cosines, at most: (D + 4)·eps of z's precision.
+    """The most that rounding can move the unit vectors of z (B, D), or their cosines: (D + 4)·eps of z's precision.
 
     In whatever order it is added up, a sum of D products is off by at most D half-eps of its absolute terms. So a norm
     is off by D/2 + 2 half-eps, a coordinate divided by it by D/2 + 3, and the inner product of two such vectors by
@@ -124,7 +125,7 @@ def replace_small(x: Tensor, small: Tensor, exact: Callable[[Tensor, Tensor], Te
 
     Parameters:
         x: must not be saved by the operation that made it, because it changes in place.
-        small: where x is too small to be known.
+        small: where x is too small to be accurate.
         exact: computes the true values; it is called without a graph.
         width: how many numbers `exact` holds per place.
     """
@@ -205,21 +206,21 @@ def _share(g: Tensor, total: Tensor, scale: float) -> Tensor:
     return (g * scale / total).masked_fill_(total == 0, 0)
 
 
-def others_and_own(x: Tensor, labels: Tensor, scale: float = 1.0, *, over: int = 1) -> tuple[Tensor, Tensor]:
-    """(others, own): log Σ exp(scale·x_ic) without the entries of the own class, c = y_i, and these entries themselves.
+def others_and_target(x: Tensor, labels: Tensor, scale: float = 1.0, *, over: int = 1) -> tuple[Tensor, Tensor]:
+    """(others, target): log Σ exp(scale·x_ic) over all entries but those of the sample's class, c = y_i; and those.
 
-    Cross-entropy is the mean of log1p_exp(others - scale·own) with over=1.
+    Cross-entropy is the mean of log1p_exp(others - scale·target) with over=1.
 
     Parameters:
         x: (B, C), sample i against class c.
         labels: (B,), y_i.
         scale: a factor of x.
-        over: 1 sums over the classes, so that others is (B,); 0 over the samples, (C,). own is (B,) in both cases.
+        over: 1 sums over the classes, so that others is (B,); 0 over the samples, (C,). target is (B,) in both cases.
     """
-    return _OthersAndOwn.apply(x, labels, scale, over)
+    return _OthersAndTarget.apply(x, labels, scale, over)
 
 
-class _OthersAndOwn(torch.autograd.Function):
+class _OthersAndTarget(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, labels: Tensor, scale: float, over: int) -> tuple[Tensor, Tensor]:
         target = labels[:, None]
@@ -231,16 +232,16 @@ class _OthersAndOwn(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g_others: Tensor, g_own: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, g_others: Tensor, g_target: Tensor) -> tuple[Tensor, None, None, None]:
         terms, total, target = ctx.saved_tensors
         share = _share(g_others.unsqueeze(ctx.over), total, ctx.scale)
-        return (terms * share).scatter_(1, target, g_own[:, None]), None, None, None
+        return (terms * share).scatter_(1, target, g_target[:, None]), None, None, None
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, scale: float = 1.0) -> Tensor:
     """Mean cross-entropy of scale·logits (B, C) with the labels (B,)."""
-    others, own = others_and_own(logits, labels, scale)
-    return log1p_exp(others - scale * own).mean()
+    others, target = others_and_target(logits, labels, scale)
+    return log1p_exp(others - scale * target).mean()
 
 
 def log1p_exp(x: Tensor) -> Tensor:
@@ -251,7 +252,7 @@ def log1p_exp(x: Tensor) -> Tensor:
 def soft_histogram(x: Tensor, first: Tensor, second: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
     """Two histograms (B, nodes) of each row of x: one of its entries in the mask `first`, one of those in `second`.
 
-    An entry between two nodes is shared out between them linearly, so that the histogram has a gradient.
+    An entry between two nodes is divided linearly between them, so that the histogram has a gradient.
 
     Parameters:
         x: (B, M), measured in nodes: from 0, the first node, to nodes - 1, the last.
@@ -263,7 +264,7 @@ def soft_histogram(x: Tensor, first: Tensor, second: Tensor, nodes: int) -> tupl
 
 
 class _SoftHistogram(torch.autograd.Function):
-    """In blocks of rows, so that indices of eight bytes never exist for the whole matrix at once."""
+    """In blocks of rows, so that eight-byte indices never exist for the whole matrix at once."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, first: Tensor, second: Tensor, nodes: int) -> Tensor:
@@ -292,6 +293,6 @@ class _SoftHistogram(torch.autograd.Function):
 
 
 def row_blocks(x: Tensor, size: int = 256) -> Iterator[slice]:
-    """Slices of at most `size` rows that together are all rows of x."""
+    """Slices of at most `size` rows that together cover all rows of x."""
     for start in range(0, len(x), size):
         yield slice(start, start + size)

@@ -1,4 +1,4 @@
-"""`Pairs`, which every loss and miner works on; `Embedded`, what a model returns; the tuples that a miner gives."""
+"""`Pairs`, on which every loss and miner works; `Embedded`, which a model returns; the index tuples of miners."""
 
 import copy
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from nearkin.numerics import at_least_float32, cosines, drawn, matmul, replace_s
 
 @dataclass
 class Embedded:
-    """What a model returns: raw embeddings, and what else a method reads, one row per sample.
+    """What a model returns: raw embeddings, and whatever else a method reads, one row per sample.
 
     The attributes have the names of the parameters; there are B samples and D dimensions.
 
     Parameters:
         z: (B, D), the raw embeddings, not normalised.
-        extras: name -> tensor (B, ...): what a head hands to a method beside z, such as the parts of DRML.
+        extras: name -> tensor (B, ...): what a head hands to a method besides z, such as the parts of DRML.
         mix: what mixup mixed inside the network (regularisers/mixup.py); None without mixup.
 
     Example:
@@ -53,7 +53,7 @@ class Triplets(NamedTuple):
 
 
 class Couples(NamedTuple):
-    """Anchors with one positive each, as losses draw them that use all negatives of an anchor (npair, angular)."""
+    """Anchors with one positive each, for losses that use all negatives of an anchor (npair, angular)."""
 
     anchor: Tensor  # (T,)
     positive: Tensor  # (T,)
@@ -84,8 +84,8 @@ class Pairs:
                    = the class vectors of a loss            -> proxy and softmax losses
 
     Similarities, distances and masks are computed when they are first asked for, once, in at least float32. L2
-    normalisation happens here and nowhere else in training. An anchor is no pair with itself: self-pairs are excluded
-    by index, so that an image and its duplicate in the batch are still a pair.
+    normalisation happens here and nowhere else in training. An anchor does not form a pair with itself: self-pairs are
+    excluded by index, so that an image and its duplicate in the batch are still a pair.
 
     `Pairs.of(embeddings, labels)` makes the ordinary case, a batch against itself, and checks its input.
 
@@ -94,7 +94,7 @@ class Pairs:
         labels: (B,), their classes, integers.
         references: (M, D), raw; None: the anchors themselves, M = B.
         reference_labels: (M,); must come with `references`.
-        own: (B,), for each anchor the column that is the anchor itself; None: no reference is an anchor. It is read
+        own: (B,), the column of each anchor that is the anchor itself; None: no reference is an anchor. It is read
             only if there are `references`; without them anchor i is column i.
 
     Attributes (computed ones on first use):
@@ -142,7 +142,7 @@ class Pairs:
 
     @classmethod
     def of(cls, embeddings: Any, labels: Any, *, ref_emb: Any = None, ref_labels: Any = None) -> "Pairs":
-        """A batch against itself, or against given references, from checked input. A `Pairs` is returned as it is.
+        """A batch against itself or against given references; the input is checked. A `Pairs` is returned as it is.
 
         Parameters:
             embeddings: (B, D) tensor, an `Embedded`, or a `Pairs`.
@@ -154,7 +154,9 @@ class Pairs:
         """
         if isinstance(embeddings, Pairs):
             if ref_emb is not None or ref_labels is not None:
-                raise NearkinError("embeddings are a Pairs, which has its references already: no ref_emb beside it")
+                raise NearkinError(
+                    "embeddings are a Pairs, which already has its references: leave out ref_emb and ref_labels"
+                )
             return embeddings
         z = _vectors(embeddings, "embeddings")
         if labels is None:
@@ -170,8 +172,10 @@ class Pairs:
             references = _vectors(ref_emb, "ref_emb").to(z.device)
             if references.shape[1] != z.shape[1]:
                 raise NearkinError(f"ref_emb has {references.shape[1]} dimensions, embeddings have {z.shape[1]}")
-            (numbers, others), classes = _numbered({"labels": (labels, z), "ref_labels": (ref_labels, references)})
-            pairs = cls(z, numbers, references=references, reference_labels=others)
+            (numbers, reference_numbers), classes = _numbered(
+                {"labels": (labels, z), "ref_labels": (ref_labels, references)}
+            )
+            pairs = cls(z, numbers, references=references, reference_labels=reference_numbers)
         pairs.classes = classes
         return pairs
 
@@ -205,9 +209,9 @@ class Pairs:
         return sqrt0(self._squares())  # (B, M)
 
     def _squares(self) -> Tensor:
-        """(B, M), 2 - 2s, and where that is within rounding of 0 the squared length of the difference.
+        """(B, M), 2 - 2s; where that is 0 up to rounding, the squared length of the difference.
 
-        The 2 is the sum of two squared lengths, of which that of a zero vector is 0.
+        The 2 is the sum of two squared lengths; that of a zero vector is 0.
         """
         e = self.e  # (B, D)
         length = (self.z.norm(dim=1) > 0).to(e.dtype)  # (B,) 1 or 0
@@ -222,11 +226,11 @@ class Pairs:
         return replace_small(squares, small, difference, e.shape[1])
 
     def _zeroed(self, squares: Tensor) -> Tensor:
-        """Squared distances of unit vectors, with those set to 0 that rounding can make."""
+        """Squared distances of unit vectors; those that are no larger than rounding are set to 0."""
         return F.threshold(squares, rounding(self.z) ** 2, 0)
 
     def d2_at(self, row: Tensor, column: Tensor) -> Tensor:
-        """(T,), squared distances of the T listed pairs: from their vectors if they are few, else from the matrix `d2`.
+        """(T,), squared distances of T listed pairs: from their vectors if there are few, else from the matrix `d2`.
 
         Parameters:
             row: (T,), anchors.
@@ -237,7 +241,7 @@ class Pairs:
         return self.d2.flatten().index_select(0, row * len(self.reference_z) + column)  # (T,)
 
     def d_at(self, row: Tensor, column: Tensor) -> Tensor:
-        """(T,), distances of the T listed pairs; as `d2_at`, with the square root."""
+        """(T,), distances of T listed pairs: the square root of `d2_at`."""
         return sqrt0(self.d2_at(row, column))  # (T,)
 
     @cached_property
@@ -260,23 +264,23 @@ class Pairs:
         small = squares.detach() <= rounding(self.z) * both.detach()
         return sqrt0(replace_small(squares, small, difference, self.z.shape[1]))
 
-    # -- who is whose kin ---------------------------------------------------------------------------------
+    # -- which pairs are of one class ---------------------------------------------------------------------
 
     @cached_property
     def same(self) -> Tensor:
-        """(B, M) bool: anchor and reference are of one class; True for the anchor itself, too."""
+        """(B, M) bool: anchor and reference are of one class; also True for the anchor itself."""
         return self.labels[:, None] == self.reference_labels  # (B, M) bool
 
     @cached_property
     def positive(self) -> Tensor:
-        """(B, M) bool: of one class, but not the anchor itself; after `restrict` only the pairs that are kept."""
+        """(B, M) bool: of one class, but not the anchor itself; after `restrict`, only the pairs that are kept."""
         if self.own is None:
             return self.same
         return self.same.scatter(1, self.own[:, None], False)  # (B, M) bool
 
     @cached_property
     def negative(self) -> Tensor:
-        """(B, M) bool: of different classes; after `restrict` only the pairs that are kept."""
+        """(B, M) bool: of different classes; after `restrict`, only the pairs that are kept."""
         return ~self.same  # (B, M) bool
 
     # -- the same geometry under other labels or fewer pairs ----------------------------------------------
@@ -296,14 +300,14 @@ class Pairs:
         return other
 
     def restrict(self, kept: PairMasks) -> "Pairs":
-        """The same with `positive` and `negative` cut down to the pairs that a miner keeps; none are added."""
+        """The same with `positive` and `negative` reduced to the pairs that a miner keeps; none are added."""
         other = copy.copy(self)
         other.__dict__["positive"] = self.positive & kept.positive
         other.__dict__["negative"] = self.negative & kept.negative
         return other
 
     def detach(self) -> "Pairs":
-        """The same pairs without a graph, for miners. What has been computed already is shared."""
+        """The same pairs without a graph, for miners. What is already computed is shared."""
         other = copy.copy(self)
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):
@@ -327,7 +331,7 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
     """
     count = mask.sum(1)  # (B,)
     before = count.cumsum(0) - count  # (B,) Trues in the rows above
-    empty = mask.device.type == "cpu" and not count.any()  # of a device one would have to wait for it
+    empty = mask.device.type == "cpu" and not count.any()  # a device would make us wait
     if rows is not None:
         count, before = count[rows], before[rows]
     if empty:
@@ -338,14 +342,14 @@ def draw_one(mask: Tensor, generator: Generator | None, rows: Tensor | None = No
     return (place % max(1, mask.shape[1])).masked_fill_(count == 0, 0)
 
 
-# -- what a caller hands over -------------------------------------------------------------------------------
+# -- what a caller passes in --------------------------------------------------------------------------------
 
 
 def _vectors(given: Any, what: str) -> Tensor:
-    """Embeddings (B, D) as they were given, checked."""
+    """Embeddings (B, D) as given, after a check."""
     if isinstance(given, Embedded):
         if given.mix is not None:
-            raise NearkinError(f"{what} are of mixed images, which have two labels: call an Objective with mixup")
+            raise NearkinError(f"{what} come from mixed images, which have two labels: call an Objective with mixup")
         given = given.z
     if isinstance(given, np.ndarray):
         raise NearkinError(f"{what} are a numpy array, through which no gradient flows: torch.from_numpy({what})")
@@ -360,16 +364,16 @@ def _vectors(given: Any, what: str) -> Tensor:
 
 
 def _numbered(given: dict[str, tuple[Any, Tensor]]) -> tuple[list[Tensor], tuple[str, ...] | None]:
-    """Labels, beside the vectors that they belong to, as integers; for strings also the names of the classes."""
-    found = {what: _labels(labels, what, z) for what, (labels, z) in given.items()}
-    words = [labels for labels in found.values() if isinstance(labels, np.ndarray)]
+    """Labels as integers, given beside their vectors; for strings also the names of the classes."""
+    checked = {what: _labels(labels, what, z) for what, (labels, z) in given.items()}
+    words = [labels for labels in checked.values() if isinstance(labels, np.ndarray)]
     if not words:
-        return [labels for labels in found.values() if isinstance(labels, Tensor)], None
-    if len(words) < len(found):
-        kinds = (f"{what} are {'strings' if isinstance(k, np.ndarray) else 'integers'}" for what, k in found.items())
+        return [labels for labels in checked.values() if isinstance(labels, Tensor)], None
+    if len(words) < len(checked):
+        kinds = (f"{what} are {'strings' if isinstance(k, np.ndarray) else 'integers'}" for what, k in checked.items())
         raise NearkinError(f"{', '.join(kinds)}; give both as strings, or both as integers")
     classes, numbers = np.unique(np.concatenate(words), return_inverse=True)
-    parts = torch.from_numpy(numbers).split([len(each) for each in words])
+    parts = torch.from_numpy(numbers).split([len(part_labels) for part_labels in words])
     return [part.to(z.device) for part, (_, z) in zip(parts, given.values(), strict=True)], tuple(map(str, classes))
 
 
@@ -395,9 +399,9 @@ def _labels(given: Any, what: str, z: Tensor) -> Tensor | np.ndarray:
 
 
 def _array(given: Any, what: str) -> np.ndarray:
-    """Labels that are no tensor, as an array; strings as `U`."""
-    if isinstance(given, list | tuple) and given and all(isinstance(each, Tensor) for each in given):
-        given = [each.tolist() for each in given]
+    """Labels that are not a tensor, as an array; strings as `U`."""
+    if isinstance(given, list | tuple) and given and all(isinstance(item, Tensor) for item in given):
+        given = [item.tolist() for item in given]
     try:
         array = np.asarray(given)
     except ValueError as error:  # rows of different lengths
@@ -405,14 +409,16 @@ def _array(given: Any, what: str) -> np.ndarray:
     if array.dtype.kind not in "OUS" or not array.size:
         return array
     items = array.ravel().tolist() if isinstance(given, np.ndarray) else np.asarray(given, dtype=object).ravel()
-    kinds = {type(each) for each in items}
+    kinds = {type(item) for item in items}
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(str)
     if kinds == {bytes}:
         return np.char.decode(array.astype("S"), "utf-8", "replace")
     if any(issubclass(kind, str | bytes) for kind in kinds):
-        others = ", ".join(sorted(kind.__name__ for kind in kinds if not issubclass(kind, str | bytes)))
-        raise NearkinError(f"{what} are strings and {others or 'bytes'}; class labels are all strings or all integers")
+        other_kinds = ", ".join(sorted(kind.__name__ for kind in kinds if not issubclass(kind, str | bytes)))
+        raise NearkinError(
+            f"{what} are strings and {other_kinds or 'bytes'}; class labels are all strings or all integers"
+        )
     if all(issubclass(kind, int | np.integer) for kind in kinds):
         return array.astype(np.int64)
     names = ", ".join(sorted("None" if kind is type(None) else kind.__name__ for kind in kinds))

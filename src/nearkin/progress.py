@@ -26,8 +26,8 @@ EVERY = 5.0  # seconds between two lines where there is no terminal
 
 
 class Screen(Console):
-    """A console for texts that may be anyone's: brackets are brackets and colons are colons, never markup, and nothing
-    but rich itself tells the terminal what to do.
+    """A console for texts from anyone: brackets are brackets and colons are colons, never markup, and only rich itself
+    tells the terminal what to do.
 
     Parameters:
         settings: those of rich's Console.
@@ -37,7 +37,7 @@ class Screen(Console):
         super().__init__(markup=False, emoji=False, **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich does it, without control characters in the texts."""
+        """What rich renders, without control characters in the texts."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -55,8 +55,8 @@ class Advance(Protocol):
 def bar(
     title: str, total: int | None = None, *, console: Console | None = None, hide: bool = False
 ) -> Iterator[Advance]:
-    """A bar with the time left, moved by calls of what this yields. Without a terminal, work that takes longer than
-    EVERY seconds prints a line that often; shorter work prints nothing."""
+    """A bar with the time left; calling what this yields moves it. Without a terminal, work that takes longer than
+    EVERY seconds prints one line per EVERY seconds; shorter work prints nothing."""
     console = console or Screen(stderr=True)
     if not console.is_terminal:
         yield (lambda done, total=None, note="": None) if hide or console.quiet else Lines(title, total, console)
@@ -79,21 +79,21 @@ class Lines:
 
     Parameters:
         title: what is being done.
-        total: how much there is to do, when it is known.
+        total: how much there is to do, if that is known.
         console: where the lines go.
     """
 
     def __init__(self, title: str, total: int | None, console: Console):
         self.title, self.total, self.console = title, total, console
-        self.began = self.told = time.monotonic()
+        self.began = self.printed = time.monotonic()
 
     def __call__(self, done: int, total: int | None = None, note: str = "") -> None:
-        """Tell how far the work is, if it is time for it."""
+        """Print how far the work is, if a line is due."""
         self.total = self.total if total is None else total
         now = time.monotonic()
-        if now - self.told < EVERY:
+        if now - self.printed < EVERY:
             return
-        self.told = now
+        self.printed = now
         words = [f"{self.title}: {done:,}" + (f" of {self.total:,}" if self.total else "")]
         if self.total and done:
             words.append(f"{duration((now - self.began) / done * max(0, self.total - done))} left")
@@ -101,13 +101,13 @@ class Lines:
 
 
 def note(line: str) -> None:
-    """One line on stderr, for what was decided without asking."""
+    """Print one line on stderr: something was decided without asking."""
     Screen(stderr=True).print(line, highlight=False, soft_wrap=True)
 
 
 @cache
 def note_once(line: str) -> None:
-    """The same, once in a process."""
+    """The same, once per process."""
     note(line)
 
 
@@ -127,8 +127,8 @@ def track(items: Iterable[T], title: str, total: int) -> Iterator[T]:
 
 
 def parallel(function: Callable[[S], T], items: Sequence[S], title: str) -> Iterator[T]:
-    """function(item) for each item, in order, with a bar. Threads suffice: decoding, resizing and hashing let go of
-    the interpreter. At most a few results wait, so that memory stays small."""
+    """function(item) for each item, in order, with a bar. Threads suffice: decoding, resizing and hashing release the
+    interpreter's lock. Only a few results wait at a time, so that memory stays small."""
     threads = os.cpu_count() or 1
 
     def results() -> Iterator[T]:

@@ -1,6 +1,6 @@
-"""Name -> class. One registry for each kind of part.
+"""Name -> class. One registry per kind of part.
 
-A name with a dot is an import path. What it leads to is looked at before it is called: each registry says, where the
+A name with a dot is an import path. What it leads to is checked before it is called: each registry declares, where the
 base class of its kind is defined, which classes or functions it takes (`Registry.takes`).
 """
 
@@ -27,10 +27,10 @@ class Registry:
 
     A name with a dot is an import path (`my_package.losses.MyLoss`), so that a spec can name a class that was never
     registered. Convention for every registered class: the keyword-only parameters of `__init__` are its
-    hyper-parameters (they may stand in a spec); positional ones are handed over by nearkin (`num_classes`, ...).
+    hyper-parameters (a spec may set them); nearkin passes the positional ones (`num_classes`, ...).
 
     Parameters:
-        kind: what messages call it: "loss", "miner", ...
+        kind: what messages call such a part: "loss", "miner", ...
     """
 
     def __init__(self, kind: str):
@@ -43,12 +43,12 @@ class Registry:
         self._wanted = "nothing"
 
     def takes(self, *bases: type, words: str, form: Callable[[Any], bool] | None = None) -> None:
-        """Say what an import path may lead to.
+        """Declare what an import path may lead to.
 
         Parameters:
             bases: a class that derives from one of them.
-            words: the same for people, as in "a nearkin.losses.Loss".
-            form: for parts without a base class: is this object one? It is not called to find out.
+            words: the same in words, as in "a nearkin.losses.Loss".
+            form: for parts without a base class: is this object one? The object is not called to find out.
         """
         self._bases, self._wanted = bases, words
         if form is not None:
@@ -58,11 +58,11 @@ class Registry:
         """Class decorator.
 
         Parameters:
-            name: as specs have it. A name of nearkin's own stays nearkin's; a class may register again (a notebook's
-                cell that is run twice).
-            version: raise it when the same settings begin to mean another result: stored runs of the part are then no
-                longer taken for new ones.
-            born: for a hyper-parameter whose default has changed, the default that it was born with (config/born.py).
+            name: as it is written in specs. A name that is taken cannot be taken again; the same class may register
+                again (a notebook cell that is run twice).
+            version: raise it when the same settings begin to give a different result: stored runs of the part are then
+                no longer reused.
+            born: for a hyper-parameter whose default has changed, its original default (config/born.py).
         """
 
         def add(cls: type) -> type:
@@ -79,7 +79,7 @@ class Registry:
         return add
 
     def family(self, prefix: str) -> Callable[[Callable[[str], Any]], Callable[[str], Any]]:
-        """Function decorator: `prefix/NAME` stands for what the function makes of NAME."""
+        """Function decorator: `prefix/NAME` stands for what the function returns for NAME."""
 
         def add(function: Callable[[str], Any]) -> Callable[[str], Any]:
             self._families[prefix] = function
@@ -98,7 +98,7 @@ class Registry:
         raise NearkinError(f"unknown {self.kind} {name!r}: {choices(name, self._classes)}")
 
     def _import(self, path: str) -> Any:
-        """What an import path leads to, if the user wants it imported and it is a part of this kind."""
+        """What an import path leads to, if the user agreed to import it and it is a part of this kind."""
         check_consent(self.kind, path)
         here = str(Path.cwd())
         if here not in sys.path:  # a console script does not see the folder it is called in

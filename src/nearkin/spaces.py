@@ -1,6 +1,6 @@
 """Search spaces: the values that tuning may try for one setting.
 
-    Space(0.1, 2)                       any number of a range           Space(2, 100, 2): in steps of 2
+    Space(0.1, 2)                       any number in a range           Space(2, 100, 2): in steps of 2
     Space(1e-6, 1, log=True)            the same, evenly in the logarithm
     Space(5, 50, whole=True)            whole numbers
     Space(options=[0.1, 0.05])          these values
@@ -28,14 +28,14 @@ class Space:
     """The values that one setting may take: a range, or single values.
 
     Parameters:
-        low, high: the ends of a range, which belong to it.
-        step: the distance of neighbouring values; None: every number between, of whole numbers every one.
-        log: spread evenly in the logarithm, for rates, temperatures and weights; low is then above 0.
+        low, high: the ends of a range, both included.
+        step: the distance between neighbouring values; None: every number in between, or every whole number.
+        log: spread evenly in the logarithm, for rates, temperatures and weights; low must then be above 0.
         whole: whole numbers only.
-        options: instead of a range single values, numbers or words, in the order in which a grid goes through them.
+        options: single values instead of a range, numbers or words, in the order in which a grid goes through them.
         source: where it was published, or "ours".
-        when: other hyper-parameters of the same part that decide whether this one is read: name -> the values with
-            which it is. It is searched only then.
+        when: other hyper-parameters of the same part that decide whether this one is read: name -> the values for
+            which it is read. It is searched only then.
     """
 
     low: float = math.nan
@@ -56,7 +56,7 @@ class Space:
             return
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             low, high = shown(self.low), shown(self.high)
-            raise NearkinError(f"low={low}, high={high}: low must be below high, and both be finite")
+            raise NearkinError(f"low={low}, high={high}: low must be below high, and both must be finite")
         if self.log and not self.low > 0:
             raise NearkinError(f"low={shown(self.low)}: must be above 0, because the space is logarithmic")
         if self.log and self.step is not None:
@@ -93,11 +93,11 @@ class Space:
         return self._number(_exact(self.low) + place * _exact(self.step or 1))
 
     def ends(self) -> list[Any]:
-        """Its lowest and its highest value; of single values, all."""
+        """The lowest and the highest value; for single values, all of them."""
         return list(self.options) or [self._number(self.low), self._number(self.high)]
 
     def values(self, n: int) -> list[Any]:
-        """n of its values, evenly over it with both ends; all, where it has fewer; of n = 1 the middle one."""
+        """n of its values, evenly spaced, both ends included; all of them if it has fewer; the middle one for n = 1."""
         if n < 1:
             raise NearkinError(f"n={n}: at least one value")
         shares = [i / (n - 1) for i in range(n)] if n > 1 else [0.5]
@@ -108,7 +108,7 @@ class Space:
         return sorted({round(value) for value in inside}) if self.whole else inside
 
     def contains(self, value: Any) -> bool:
-        """Is it one of its values, up to rounding?"""
+        """Is `value` one of the values of this space, up to rounding?"""
         if self.options:
             return any(_close(value, option) for option in self.options)
         if not _is_number(value):
@@ -119,7 +119,7 @@ class Space:
         return _close(value, self.nearest(value))
 
     def nearest(self, value: Any) -> Any:
-        """The one of its values that lies nearest to a value; of single values the same one, else the first."""
+        """The value of this space that lies nearest to `value`; for single values the same one, or else the first."""
         if self.options:
             return value if value in self.options else self.options[0]
         if not _is_number(value):
@@ -130,8 +130,8 @@ class Space:
         return round(inside) if self.whole else float(inside)
 
     def short(self, value: Any) -> Any:
-        """A drawn value as it is tried: of a range four digits, enough to find a value and short enough to write down;
-        none leaves the space."""
+        """A drawn value as it is tried: for a range four digits, enough to find a value and short enough to write down.
+        It never leaves the space."""
         if self.count is None and not self.whole:
             value = float(f"{value:.4g}")
         return self.nearest(value)
@@ -157,7 +157,7 @@ class Space:
 
 
 def parse_space(key: str, given: Any, *, whole: bool = False) -> Space:
-    """The space that somebody wrote for a key, as in a YAML file; a NearkinError that names the forms otherwise.
+    """The space that a user wrote for a key, as in a YAML file; anything else is a NearkinError that names the forms.
 
     Parameters:
         key: the setting, for messages.
@@ -170,7 +170,7 @@ def parse_space(key: str, given: Any, *, whole: bool = False) -> Space:
                 raise NearkinError("[]: a choice has at least two values, each once")
             return Space(options=[_parsed(value) for value in given], source="given")
         if not isinstance(given, Mapping):
-            raise NearkinError(f"{given!r} is no space")
+            raise NearkinError(f"{given!r} is not a space")
         if unknown := [str(name) for name in given if name not in ("low", "high", "step", "log")]:
             raise NearkinError(f"{dict(given)} has {unknown[0]!r}, which no space has")
         log: Any = given.get("log", False)
@@ -191,7 +191,7 @@ def shown(value: Any) -> str:
 
 
 def _parsed(value: Any) -> Any:
-    """YAML takes 1e-6 for a word: a number, where it is one."""
+    """YAML reads 1e-6 as a word: turn it into a number if it is one."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -199,7 +199,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _exact(value: float) -> Decimal:
-    """As it is written: 0.1 is a tenth, so that 3 steps of it are 0.3."""
+    """The number as it is written: 0.1 is a tenth, so that 3 steps of it are 0.3."""
     return Decimal(str(value))
 
 

@@ -1,4 +1,4 @@
-"""How files get into place: complete or not at all; locks."""
+"""How files get into place, complete or not at all; locks."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ from nearkin.cache import cache_dir, human, make_room
 from nearkin.errors import NearkinError, PassingError
 from nearkin.scratch import abandoned, new_scratch, outside_scratch
 
-# what numpy, zipfile and torch raise at a damaged file
+# what numpy, zipfile and torch raise when a file is damaged
 UNREADABLE = (
     OSError,
     ValueError,
@@ -39,15 +39,15 @@ UNREADABLE = (
 def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Path]:
     """A scratch folder beside `path`; what is written into it under the name of `path` is moved there at the end.
 
-    The move is one step: nobody ever sees a half-written file or folder, and what has its name is on the disk, also
-    after a power cut (NEARKIN_FSYNC=0 leaves that to the system: faster, for tests). After a failure, also after
-    Ctrl-C, nothing is left behind; what a killed process left is swept by the next one that writes there. If `path` is
-    a folder that another process has put there in the meantime, theirs stays: the same name means the same content.
-    Nothing is written through a link inside a run.
+    The move is one step: nobody ever sees a half-written file or folder, and a file that has its name is on the disk,
+    even after a power cut (NEARKIN_FSYNC=0 leaves that to the system: faster, for tests). A failure, or Ctrl-C, leaves
+    nothing behind; what a killed process left is swept by the next one that writes there. If `path` is a folder that
+    another process has put there in the meantime, theirs stays: the same name means the same content. Nothing is
+    written through a link inside a run.
 
     Parameters:
         path: the file or folder to make.
-        needs: returns the number of bytes that will be needed; it is called for the message when the disk is full.
+        needs: returns the number of bytes needed; it is called only for the message that the disk is full.
 
     Example:
         with atomic(folder / "result.json") as scratch:
@@ -59,7 +59,7 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = scratch_folder(path.parent, path.name)
         yield scratch
-        settle(scratch / path.name, path)
+        move_into_place(scratch / path.name, path)
     except OSError as error:
         raise _explained(error, path, needs) from error
     finally:
@@ -68,7 +68,7 @@ def atomic(path: Path, *, needs: Callable[[], int] | None = None) -> Iterator[Pa
 
 
 def _remove_scratch(scratch: Path, name: str) -> None:
-    """Of a file nothing is opened for that: it goes even when no more files can be opened."""
+    """A single file is removed without opening anything: that works even when no more files can be opened."""
     try:
         (scratch / name).unlink(missing_ok=True)
         scratch.rmdir()
@@ -77,20 +77,20 @@ def _remove_scratch(scratch: Path, name: str) -> None:
 
 
 def scratch_folder(folder: Path, name: str) -> Path:
-    """A new folder of this process in `folder`, for the making of `name`. Those that dead processes left are swept."""
+    """A new folder of this process in `folder`, in which `name` is made. Those that dead processes left are swept."""
     sweep(folder, name)
     return new_scratch(folder, name)
 
 
-def settle(made: Path, path: Path) -> None:
-    """Move what was made to its place, in one step, once it is on the disk, and keep the cache within its limit. A
+def move_into_place(source: Path, path: Path) -> None:
+    """Move a file or folder to `path` in one step, once it is on the disk, and keep the cache within its limit. A
     folder that another process has put there in the meantime stays."""
     if durable():
-        for file in sorted(made.rglob("*"), reverse=True) if made.is_dir() else ():  # what is inside comes first
+        for file in sorted(source.rglob("*"), reverse=True) if source.is_dir() else ():  # contents first
             sync(file)
-        sync(made)
+        sync(source)
     try:
-        os.replace(made, path)
+        os.replace(source, path)
         if durable():
             sync(path.parent)
     except OSError as error:
@@ -101,7 +101,7 @@ def settle(made: Path, path: Path) -> None:
 
 
 def durable() -> bool:
-    """Does a file wait for the disk before it gets its name? NEARKIN_FSYNC=0: no."""
+    """Is a file written to the disk before it gets its name? Not with NEARKIN_FSYNC=0."""
     return os.environ.get("NEARKIN_FSYNC") != "0"
 
 
@@ -118,14 +118,14 @@ def sync(path: Path) -> None:
 
 
 def sync_open(file: IO[Any]) -> None:
-    """Wait until what was written to an open file is on the disk, unless NEARKIN_FSYNC=0."""
+    """Wait until everything written to an open file is on the disk, unless NEARKIN_FSYNC=0."""
     file.flush()
     if durable():
         _wait_for_disk(file.fileno())
 
 
 def _wait_for_disk(handle: int) -> None:
-    """Folders of some network file systems, and devices, cannot be waited for."""
+    """fsync, but for devices and the folders of some network file systems, which have none."""
     try:
         os.fsync(handle)
     except OSError as error:
@@ -134,23 +134,23 @@ def _wait_for_disk(handle: int) -> None:
 
 
 def says_nothing(error: BaseException | None) -> bool:
-    """Does an error say nothing about the file that was read, because the system could not open one more, or lacked
-    memory? Such a file is not damaged."""
+    """Does an error say nothing about the file that was read, because the system could not open another one or was out
+    of memory? Such a file is not damaged."""
     short = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
     return short or isinstance(error, MemoryError)
 
 
 def check_no_link(path: Path) -> None:
     """Refuse to write to a path that is, or lies below, a link inside a run: it may lead anywhere."""
-    for each in (path, *path.parents):
-        if each.is_symlink() and (each.parent / "spec.yaml").exists():
+    for place in (path, *path.parents):
+        if place.is_symlink() and (place.parent / "spec.yaml").exists():
             raise NearkinError(
-                f"{each} is a link to {os.readlink(each)}: in a run nothing is written through links; remove it"
+                f"{place} is a link to {os.readlink(place)}: nothing in a run is written through links; remove it"
             )
 
 
 def open_to_append(path: Path) -> TextIO:
-    """A text file open for appending, made where it is not there; a link is refused."""
+    """A text file open for appending, created if need be; a link is refused."""
     check_no_link(path.parent)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -163,34 +163,34 @@ def open_to_append(path: Path) -> TextIO:
     return open(handle, "a", encoding="utf-8")
 
 
-def with_sum(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a JSON file is about to hold, and as its last key `sha256`, the sum of it."""
-    return {**told, "sha256": _sum_of(told)}
+def with_sum(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a JSON file with its checksum as the last key, `sha256`."""
+    return {**content, "sha256": _sum_of(content)}
 
 
-def without_sum(told: Any) -> Any:
-    """What a JSON file holds, without its sum; a ValueError where the sum is not that of the rest. Files of an older
-    nearkin have none."""
-    if not isinstance(told, dict) or "sha256" not in told:
-        return told
-    rest = {key: value for key, value in told.items() if key != "sha256"}
-    if told["sha256"] != _sum_of(rest):
+def without_sum(content: Any) -> Any:
+    """The content of a JSON file without its checksum; a ValueError if the two disagree. Files of an older nearkin have
+    no checksum."""
+    if not isinstance(content, dict) or "sha256" not in content:
+        return content
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    if content["sha256"] != _sum_of(rest):
         raise ValueError("its SHA-256 differs from the one that it was stored with")
     return rest
 
 
-def _sum_of(told: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _sum_of(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz, every byte of which has the checksum that it was written with: numpy alone would not see a
-    flipped bit in the shape of an array. Raises one of UNREADABLE."""
+    """The arrays of an .npz after all its checksums were verified: numpy alone would not notice a flipped bit in the
+    shape of an array. Raises one of UNREADABLE."""
     with zipfile.ZipFile(path) as parts:
         if (name := parts.testzip()) is not None:
             raise zipfile.BadZipFile(f"{path}: bad CRC-32 of {name}")
-    with np.load(path) as held:
-        return {name: held[name] for name in held.files}
+    with np.load(path) as arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def fingerprint(path: str | Path) -> tuple[int, int, int]:
@@ -201,8 +201,8 @@ def fingerprint(path: str | Path) -> tuple[int, int, int]:
 
 @contextmanager
 def explained(path: Path, needs: Callable[[], int] | None = None) -> Iterator[None]:
-    """Say in words what goes wrong when `path` is written: a full disk, a folder that may not be written. `needs` as in
-    `atomic`."""
+    """Turn an OSError while `path` is written into a sentence: a full disk, a folder without write permission. `needs`
+    as in `atomic`."""
     try:
         yield
     except OSError as error:
@@ -210,7 +210,7 @@ def explained(path: Path, needs: Callable[[], int] | None = None) -> Iterator[No
 
 
 def check_writable(path: Path) -> None:
-    """Refuse an output that cannot be written, before work is done for it. Makes the folders above it."""
+    """Refuse an output that cannot be written, before any work is done for it. Makes the folders above it."""
     path = path.expanduser()
     if path.is_dir():
         raise NearkinError(f"{path} is a folder; the name of a file is needed, such as {path / 'out'}")
@@ -218,7 +218,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be made or written into."""
+    """Refuse a folder that cannot be made or written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -247,14 +247,14 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, name: str = "*") -> None:
-    """Remove scratch folders of processes that are dead, and of no other.
+    """Remove the scratch folders of dead processes, and no others.
 
-    A process that runs elsewhere (another machine, another container) cannot be asked: in the cache, what it has not
-    touched for a day is taken for dead.
+    A process that runs elsewhere (another machine, another container) cannot be asked: in the cache it is taken for
+    dead when its folder has not changed for a day.
 
     Parameters:
         folder: where they lie.
-        name: what is about to be made; of what else was being made elsewhere nothing is touched.
+        name: what is about to be made. Scratch folders for other names are removed only if they are from this machine.
     """
     for scratch in folder.glob(".*.*"):
         elsewhere = scratch.name.startswith(f".{name}.") and scratch.is_relative_to(cache_dir())

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from nearkin.cli.explain import explain_command
-from nearkin.config.born import births
+from nearkin.config.born import original_defaults
 from nearkin.config.explain import CLASSES, Entry, classes, explain, parameter_lines, settings
 from nearkin.config.parse import parse_words
 from nearkin.config.parts import PARTS
@@ -43,7 +43,7 @@ def one(key) -> Entry:
 class TestEverySetting:
     def test_every_field_of_a_spec_is_a_setting(self):
         known = {key.replace(".NAME", "") for key in settings()}
-        assert set(births(RunSpec)) <= known
+        assert set(original_defaults(RunSpec)) <= known
         assert {"miner.name", "train.groups", "purpose"} <= known
 
     @pytest.mark.parametrize("key", settings())
@@ -58,7 +58,7 @@ class TestEverySetting:
         assert [(each.key, own.key) for each in classes(part) for own in each.settings if not own.about] == []
 
     def test_what_is_left_open_says_what_it_becomes(self):
-        assert set(OPEN) == {key for key, (_, is_open) in births(RunSpec).items() if is_open}
+        assert set(OPEN) == {key for key, (_, is_open) in original_defaults(RunSpec).items() if is_open}
 
     @pytest.mark.parametrize(
         "words",

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel
 
 from nearkin.config import identity
-from nearkin.config.born import births, births_of, born, left_open
+from nearkin.config.born import born, original_defaults, original_defaults_of, unset
 from nearkin.config.spec import RunSpec, make_spec, read_spec
 from nearkin.errors import NearkinError
 from nearkin.losses import MultiSimilarity, PairLoss
@@ -66,11 +66,11 @@ class TestAnotherName:
 class TestDefaultsThatChange:
     class Old(BaseModel):
         decay: float = born(1e-4)
-        pool: str | None = left_open("avg")
+        pool: str | None = unset("avg")
 
     class New(BaseModel):
         decay: float = born(1e-4, now=5e-4)
-        pool: str | None = left_open("avg")
+        pool: str | None = unset("avg")
         added: int = born(3)
 
     def changes(self, model, **values):
@@ -95,7 +95,7 @@ class TestDefaultsThatChange:
 
         LOSSES.register("changed_default", born={"margin": 0.2})(Changed)
         try:
-            assert births_of(Changed) == {"margin": 0.2}
+            assert original_defaults_of(Changed) == {"margin": 0.2}
             new, old = (resolve(make_spec({"loss": "changed_default", **w})) for w in ({}, {"loss.margin": 0.2}))
             assert new.changes()["loss.margin"] == 0.5
             assert "loss.margin" not in old.changes()
@@ -104,7 +104,7 @@ class TestDefaultsThatChange:
 
     def test_every_field_of_a_spec_has_a_birth(self):
         spec = resolve(make_spec({"miner": "random", "loss": "triplet"}))
-        known = births(RunSpec)
+        known = original_defaults(RunSpec)
         for key in identity.flatten(spec.whole()):
             assert key in known or key.split(".")[0] in ("miner", "regulariser", "method", *spec.classes()), key
 

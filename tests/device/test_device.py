@@ -16,7 +16,7 @@ from nearkin.config.spec import make_spec
 from nearkin.engine.batches import generator_on, seed_default
 from nearkin.engine.device import devices, pick_device
 from nearkin.errors import NearkinError
-from nearkin.numerics import home_of_chance
+from nearkin.numerics import generator_device
 from nearkin.runs.prepare import prepare
 from nearkin.studies import local
 from nearkin.studies.scheduler import Task, schedule
@@ -83,9 +83,9 @@ def test_the_doctor_names_every_gpu(two_gpus, monkeypatch):
 
 
 def test_generators_live_on_cuda_and_never_on_apples_gpu():
-    assert home_of_chance(torch.device("cuda", 1)) == torch.device("cuda", 1)
+    assert generator_device(torch.device("cuda", 1)) == torch.device("cuda", 1)
     for name in ("cpu", "mps", "xpu"):
-        assert home_of_chance(torch.device(name)) == torch.device("cpu")
+        assert generator_device(torch.device(name)) == torch.device("cpu")
         assert generator_on(torch.device(name)).device == torch.device("cpu")
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from nearkin.analysis.embedded import Loaded, from_input, loaded
 from nearkin.analysis.measures import compared, measure_of
 from nearkin.config.parse import flatten
-from nearkin.engine.allocator import unfilled
+from nearkin.engine.allocator import skip_memory_fill
 from nearkin.models.fold import folded
 from nearkin.progress import bar
 from nearkin.runs.prepare import Data
@@ -146,7 +146,7 @@ def each_map(seen: Loaded, rows: np.ndarray, measure: str, seed: int) -> Iterato
     for start in range(0, len(rows), few):
         own = rows[start : start + few]
         x = seen.model.record.normalise(seen.pixels.test(own).to(seen.device))  # (n, 3, H, W)
-        with unfilled():
+        with skip_memory_fill():
             raw = smooth_maps(embed, x, reference, measure, own, seed=seed)
         yield from zip(own.tolist(), scaled(raw.cpu().double().numpy()).astype(np.float16), strict=True)
 

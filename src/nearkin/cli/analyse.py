@@ -28,7 +28,9 @@ def analyse_command(
         int | None, typer.Option("--images", help="How many test images are looked at, of all classes alike.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Look at all test images.")] = False,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of what is drawn: images, noise.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Random seed for the choice of images and the noise.")
+    ] = None,
     pair: Annotated[
         str | None, typer.Option("--pair", help="Two test images, by their rows in the data: 4000,4001 (activation).")
     ] = None,

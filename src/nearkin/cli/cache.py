@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cache import Kept, beyond, cache_dir, cached, discard, human
+from nearkin.cache import CacheEntry, cache_dir, cached, discard, human, to_evict
 from nearkin.cli import tables
 from nearkin.cli.options import Json
 
@@ -29,11 +29,11 @@ def cache_list(as_json: Json = False) -> None:
     tables.out.print(tables.table(title, {"kind": "left", "what": "left", "size": "right", "last used": "right"}, rows))
 
 
-def _told(entry: Kept) -> tuple[str, str]:
+def _told(entry: CacheEntry) -> tuple[str, str]:
     return f"{entry.kind}, unfinished" if entry.unfinished else entry.kind, entry.name
 
 
-def _counted(entries: list[Kept]) -> str:
+def _counted(entries: list[CacheEntry]) -> str:
     return f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
 
 
@@ -46,7 +46,7 @@ def cache_clear(
     """Remove what is kept; it is made again when it is needed."""
     gone = [each for each in cached() if time.time() - each.used >= older * 86400]
     if limit is not None:
-        gone = beyond(gone, limit * 1e9)
+        gone = to_evict(gone, limit * 1e9)
     if not gone:
         tables.out.print("nothing to clear", highlight=False)
         return

@@ -11,7 +11,7 @@ from typing import Any
 from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
-from nearkin.errors import NearkinError, choices, some
+from nearkin.errors import NearkinError, and_more, choices
 from nearkin.runs.listing import state
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
@@ -244,7 +244,7 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
         baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
         members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
     if not members:
-        raise NearkinError(some(absent, 3))
+        raise NearkinError(and_more(absent, 3))
     return Gathered("runs", members, store, absent=absent)
 
 

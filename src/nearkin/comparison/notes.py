@@ -5,7 +5,7 @@ from typing import Any
 
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.method import Method
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.readings import PICKED, READINGS
 
@@ -37,7 +37,7 @@ def notes_of(
     for method in methods:
         groups.setdefault(", ".join(map(str, method.values)) or "none", []).append(method.name)
     if len(groups) > 1:
-        words = "; ".join(f"{seeds} ({some(names, 3)})" for seeds, names in groups.items())
+        words = "; ".join(f"{seeds} ({and_more(names, 3)})" for seeds, names in groups.items())
         notes.append(f"unequal seeds: {words}; differences are taken on common seeds")
     waiting = [m for m in gathered.members if not m.done]
     if waiting or gathered.absent:
@@ -45,7 +45,7 @@ def notes_of(
         left = f"{len(waiting) + len(gathered.absent)} of {len(gathered.members) + len(gathered.absent)} runs"
         notes.append(f"{left} have no result{f', {failed} of them failed' if failed else ''}")
     if damaged := [words for words in gathered.absent if " is damaged: " in words]:
-        notes.append(f"left out: {some(damaged, 3)}")
+        notes.append(f"left out: {and_more(damaged, 3)}")
     return notes
 
 
@@ -58,7 +58,11 @@ def _missing_places(methods: list[Method]) -> list[str]:
             here = {of(place) for place in method.row.places}
             lacking = [str(each) for each in every if each not in here]
             if lacking:
-                named = some(lacking, 3) if what == "settings" else f"fold{'s' * (len(lacking) > 1)} {some(lacking, 3)}"
+                named = (
+                    and_more(lacking, 3)
+                    if what == "settings"
+                    else f"fold{'s' * (len(lacking) > 1)} {and_more(lacking, 3)}"
+                )
                 notes.append(
                     f"{method.name} lacks {named}: its mean is over other {what} than the rest; differences "
                     f"are taken on common {what}"

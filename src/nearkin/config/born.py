@@ -55,7 +55,7 @@ def born(
     return Field(value if now is SAME else now, description=about or None, json_schema_extra=told, **bounds)
 
 
-def left_open(
+def unset(
     value: Any = None, *, about: str = "", filled: str = "", source: str = "", read: Rule | None = None, **bounds: Any
 ) -> Any:
     """A field that runs/defaults.py fills; `value` is what it filled in plainly when the field was born.
@@ -86,7 +86,7 @@ def birth(field: FieldInfo) -> tuple[Any, bool]:
     return plain(told["born"]), bool(told.get("open"))
 
 
-def births(model: type[BaseModel]) -> dict[str, tuple[Any, bool]]:
+def original_defaults(model: type[BaseModel]) -> dict[str, tuple[Any, bool]]:
     """Dotted key -> birth, of all fields of a tree of settings."""
     return dict(_births(model, ""))
 
@@ -103,7 +103,7 @@ def _births(model: type[BaseModel], prefix: str) -> dict[str, tuple[Any, bool]]:
     return found
 
 
-def births_of(cls: Any) -> dict[str, Any]:
+def original_defaults_of(cls: Any) -> dict[str, Any]:
     """Hyper-parameter -> the default it was born with, of a registered class."""
     changed = getattr(cls, "born", {})
     own = {k: changed.get(k, p.default) for k, p in hyperparameters(cls).items()}

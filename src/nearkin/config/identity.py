@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from nearkin.config.born import births, births_of, plain
+from nearkin.config.born import original_defaults, original_defaults_of, plain
 from nearkin.config.parse import flatten
 from nearkin.config.sources import INSIDE, helpers_of, text_of
 from nearkin.consent import is_path
@@ -27,13 +27,13 @@ def changes(words: Mapping[str, Any], model: type, parts: Mapping[str, Any], unh
         parts: part -> the class that its name stands for.
         unhashed: keys that say where and on what it runs, not what is run.
     """
-    known = births(model)
+    known = original_defaults(model)
     for part, cls in parts.items():
-        for key, value in births_of(cls).items():  # glyphs has a size of its own
+        for key, value in original_defaults_of(cls).items():  # glyphs has a size of its own
             known[f"{part}.{key}"] = value, known.get(f"{part}.{key}", (None, False))[1]
     found = {}
     for key, value in words.items():
-        value, (default, is_open) = meant(key, value), known.get(key, (None, False))
+        value, (default, is_open) = canonical_value(key, value), known.get(key, (None, False))
         if key not in unhashed and value != default and not (value is None and is_open):
             found[key] = value
     return found
@@ -45,13 +45,13 @@ def differences(stored: Mapping[str, Any], asked: Mapping[str, Any], born: Mappi
     there, here = flatten(stored), flatten(asked)
     found = []
     for key in sorted(there.keys() | here.keys()):
-        old, new = (meant(key, tree.get(key, born.get(key))) for tree in (there, here))
+        old, new = (canonical_value(key, tree.get(key, born.get(key))) for tree in (there, here))
         if old != new:
             found.append(f"{key}={old!r} is stored, {key}={new!r} is asked for")
     return found
 
 
-def meant(key: str, value: Any) -> Any:
+def canonical_value(key: str, value: Any) -> Any:
     """The value of a setting as JSON has it; of values that give the same result, the first."""
     alike = ALIKE.get(key)
     return alike[0] if alike and value in alike else plain(value)
@@ -108,7 +108,7 @@ def package_of(part: Any) -> str | None:
 def with_plain_numbers(words: Mapping[str, Any], model: type, parts: Mapping[str, Any]) -> dict[str, Any]:
     """The same words with 2 for 2.0 where nothing says which of the two is meant: in hyper-parameters of a class by its
     import path, which are handed over as they were written, and in those that have no type."""
-    typed = set(births(model))
+    typed = set(original_defaults(model))
     for part, cls in parts.items():
         if not is_path(words[f"{part}.name"]):
             own = hyperparameters(cls).items()

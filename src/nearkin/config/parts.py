@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from nearkin import registry as registries
-from nearkin.config.born import born, left_open
+from nearkin.config.born import born, unset
 from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
@@ -98,7 +98,7 @@ class DataSpec(Part):
         about="Where its files lie: the folder, or for csv the list. It is not part of a run's name, which covers the "
         "content of the images instead; glyphs are drawn and have none.",
     )
-    size: int | None = left_open(
+    size: int | None = unset(
         ge=8,
         about="The side, in pixels, of the square from the middle of an image that is embedded for validation, test "
         "and search. Set alone, it scales resize and crop along, so that it is the one setting for smaller or larger "
@@ -106,7 +106,7 @@ class DataSpec(Part):
         filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 224, timm's their own",
         source="The size that the weights were trained or measured at.",
     )
-    resize: int | None = left_open(
+    resize: int | None = unset(
         ge=8,
         about="The length, in pixels, that the shorter side of every image is given once, when it is decoded into the "
         "cache; both crops are cut from that. glyphs are drawn at this size.",
@@ -131,7 +131,7 @@ class DataSpec(Part):
         "JPEGs of the kept size (quality 90, colours at half resolution) in one file, a tenth of decoded or less: "
         "about 20 GB for ImageNet at 256 px. Their pixels differ a little, so it is another run.",
     )
-    crop: int | None = left_open(
+    crop: int | None = unset(
         ge=8,
         about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
         "resized to this; data.augment says which part. Smaller than data.size trains faster.",

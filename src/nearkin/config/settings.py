@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 
-from nearkin.config.born import born, left_open
+from nearkin.config.born import born, unset
 from nearkin.config.bounds import known_device, one_of
 from nearkin.config.parts import is_stored
 from nearkin.consent import is_path
@@ -40,14 +40,14 @@ class ModelSpec(Frozen):
         "model.dim and model.freeze_bn. A file counts by its content, not by its name. Weights of a run that learned "
         "from this run's test images or classes are refused.",
     )
-    pool: Literal["avg", "max", "both"] | None = left_open(
+    pool: Literal["avg", "max", "both"] | None = unset(
         "avg",
         about="How the last feature map of the backbone becomes one vector: its average, its maximum, or the sum of "
         "both.",
         filled="avg from random weights, both from given weights",
         source="both as in the code of ProxyAnchor.",
     )
-    head: str | None = left_open(
+    head: str | None = unset(
         "linear",
         about="What turns the pooled feature into the embedding. `linear` is one layer; `none` takes the pooled "
         "feature itself, and model.dim is not read; `pca`, `pca_whitening`, `lda` and `nca` are computed from the "
@@ -55,7 +55,7 @@ class ModelSpec(Frozen):
         "names a class of your own.",
         filled="the method's head (drml), else linear",
     )
-    dim: int | None = left_open(
+    dim: int | None = unset(
         ge=1,
         about="The number of dimensions of an embedding. More can tell more classes apart, and cost memory and time in "
         "every search.",
@@ -85,14 +85,14 @@ class ModelSpec(Frozen):
         about="What stands between pooling and head: nothing, or a LayerNorm without parameters.",
         source="layer as in ProxyNCA++ (Teh et al. 2020).",
     )
-    norm: Literal["none", "layer"] | None = left_open(
+    norm: Literal["none", "layer"] | None = unset(
         "none",
         about="What follows the head: nothing, or a LayerNorm without parameters. The L2 normalisation that retrieval "
         "needs happens in any case and has no setting.",
         filled="the loss's: layer for hist, none for all others",
         source="Lim et al. 2022 for hist.",
     )
-    freeze_bn: bool | None = left_open(
+    freeze_bn: bool | None = unset(
         about="Keep the mean and variance of every BatchNorm of the backbone as they are; its scale and shift still "
         "train, unless model.bn_affine=false. With true, no image depends on the others of its batch inside the "
         "network, which train.chunk needs.",
@@ -187,7 +187,7 @@ class TrainSpec(Frozen):
         source="ProxyAnchor's code.",
         read=lambda run: run.trained,
     )
-    lr: float | None = left_open(
+    lr: float | None = unset(
         gt=0,
         about="The learning rate: how far one step moves the weights of backbone and head. Losses may multiply it for "
         "parameters of their own; train.groups sets it for one group.",
@@ -217,7 +217,7 @@ class TrainSpec(Frozen):
         source="PyTorch's.",
         read=lambda run: run.trained and run.spec.train.optimiser != "sgd",
     )
-    epochs: int | None = left_open(
+    epochs: int | None = unset(
         ge=0,
         about="How many epochs are trained. An epoch is one pass of the sampler, about as many steps as the training "
         "images fill batches, or train.batches_per_epoch steps. 0 is the untrained network: it is embedded and "
@@ -233,7 +233,7 @@ class TrainSpec(Frozen):
         "these epochs.",
         read=lambda run: run.trained,
     )
-    batch: int | None = left_open(
+    batch: int | None = unset(
         ge=2,
         about="How many images stand in a batch: those that a loss on pairs compares with each other in one step. "
         "Another batch gives another result. Where it does not fit into memory, set train.chunk, not this.",

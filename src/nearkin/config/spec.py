@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from nearkin import registry as registries
 from nearkin.config import identity
-from nearkin.config.born import births, births_of, born, left_open
+from nearkin.config.born import born, original_defaults, original_defaults_of, unset
 from nearkin.config.parse import ALIASES, canonical, flatten, read_yaml
 from nearkin.config.parts import (
     PARTS,
@@ -59,7 +59,7 @@ class RunSpec(Frozen):
         default_factory=lambda: ProtocolSpec(),
         description="Which classes or images train, which choose the epoch, and which are tested.",
     )
-    sampler: SamplerSpec | None = left_open(
+    sampler: SamplerSpec | None = unset(
         about="Which training images stand together in a batch.",
         filled="random for losses with class vectors (proxies), balanced for all others",
         source="Random batches for proxies as in the codes of ProxyAnchor, HIST and Psomas 2020.",
@@ -178,9 +178,9 @@ class RunSpec(Frozen):
     def differences(self, stored: Mapping[str, Any]) -> list[str]:
         """What a stored tree says otherwise, in words; not where it runs, nor what nothing reads, nor the name of a
         file of weights, which counts by its content."""
-        born = {key: value for key, (value, _) in births(RunSpec).items()}
+        born = {key: value for key, (value, _) in original_defaults(RunSpec).items()}
         for part, cls in self.classes().items():
-            born |= {f"{part}.{key}": value for key, value in births_of(cls).items()}
+            born |= {f"{part}.{key}": value for key, value in original_defaults_of(cls).items()}
         left_out = UNHASHED | {"model.weights"} | self.unread()
         trees = [{k: v for k, v in flatten(tree).items() if k not in left_out} for tree in (stored, self.whole())]
         return identity.differences(trees[0], trees[1], born)
@@ -253,7 +253,7 @@ def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     gone = []
     for part in PARTS:
         name = new.get(f"{part}.name")
-        before = words.get(f"{part}.name", births(RunSpec)[f"{part}.name"][0] if part in NAMED else None)
+        before = words.get(f"{part}.name", original_defaults(RunSpec)[f"{part}.name"][0] if part in NAMED else None)
         if name is not None and before is not None and name != before:
             kept = {f"data.{key}" for key in DataSpec.model_fields} - {"data.name", "data.root", "data.exclude"}
             gone += [key for key in words if key.startswith(f"{part}.") and key not in kept]

@@ -15,7 +15,7 @@ import numpy as np
 
 from nearkin.data.hashing import content_hashes
 from nearkin.data.table import Table
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def listed(groups: Sequence[Copies]) -> str:
         if group.kept is not None:
             lines.append(f"# equal to {group.kept}, which stays:")
         else:
-            lines.append(f"# equal, but in the classes {some(group.classes)}, so none stays:")
+            lines.append(f"# equal, but in the classes {and_more(group.classes)}, so none stays:")
         lines += [f"./{path}" if path[0] == "#" or path[0].isspace() else path for path in group.left_out]
     for line in lines:
         if "\n" in line or "\r" in line:
@@ -110,7 +110,7 @@ def exclude(table: Table, file: Path | str) -> Table:
     if strange:
         number = f"{len(strange):,} path{'s are' if len(strange) > 1 else ' is'}"
         where = f"; paths are relative to {table.root}" if table.root else ""
-        raise NearkinError(f"{setting}: {number} in no row of the data: {some(strange, 3)}{where}")
+        raise NearkinError(f"{setting}: {number} in no row of the data: {and_more(strange, 3)}{where}")
     rows = np.array([i for i, path in enumerate(paths) if path not in gone], np.int64)
     if len(rows) == 0:
         raise NearkinError(f"{setting} leaves none of the {len(table):,} images; shorten the list")

@@ -10,7 +10,7 @@ import numpy as np
 from nearkin.data.layout import SPLITS, rooted, split_of
 from nearkin.data.scan import EXTENSIONS, folders, images_below, images_in
 from nearkin.data.table import Table
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 from nearkin.registry import DATASETS
 
 
@@ -85,13 +85,13 @@ def _divided(root: Path, tops: dict[Path, list[Path]]) -> bool:
         if len(named) == 1 and not inner[named[0]]:  # a train among vehicles
             return False
         raise NearkinError(
-            f"root={root}: {_names(named, 'looks like a split', 'look like splits')} beside classes ({some(classes)}); "
-            "put all images into split folders, or give classes names that are no splits"
+            f"root={root}: {_names(named, 'looks like a split', 'look like splits')} beside classes ({and_more(classes)})"
+            "; put all images into split folders, or give classes names that are no splits"
         )
     if loose := [name for name in named if not inner[name]]:
         raise NearkinError(
-            f"root={root}: the images in {some(loose)} lie directly in a split folder; one folder per class is needed "
-            f"inside, as in {loose[0]}/CLASS/1.jpg (classes themselves need names that are no splits)"
+            f"root={root}: the images in {and_more(loose)} lie directly in a split folder; one folder per class is "
+            f"needed inside, as in {loose[0]}/CLASS/1.jpg (classes themselves need names that are no splits)"
         )
     folders_of = defaultdict(list)
     for name in named:
@@ -109,7 +109,7 @@ def _inner(top: Path, images: list[Path]) -> list[str]:
 
 
 def _names(names: list[str], one: str, several: str) -> str:
-    return f"{some(names)} {one if len(names) == 1 else several}"
+    return f"{and_more(names)} {one if len(names) == 1 else several}"
 
 
 @DATASETS.register("csv")

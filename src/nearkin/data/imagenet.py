@@ -10,7 +10,7 @@ import numpy as np
 from nearkin.data.layout import misplaced, rooted
 from nearkin.data.scan import folders, images_in
 from nearkin.data.table import Table
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 from nearkin.registry import DATASETS
 
 LIST = "LOC_val_solution.csv"
@@ -58,7 +58,7 @@ class ImageNet:
         for here, there, alone in (("val", "train", set(test) - set(train)), ("train", "val", set(train) - set(test))):
             if alone:
                 who = f"{len(alone):,} class{'es stand' if len(alone) > 1 else ' stands'}"
-                raise NearkinError(f"root={root}: {who} in {here} and not in {there}: {some(sorted(alone))}")
+                raise NearkinError(f"root={root}: {who} in {here} and not in {there}: {and_more(sorted(alone))}")
         classes = sorted(train)
         images = [[paths for name in classes for paths in side[name]] for side in (train, test)]
         sizes = [len(side[name]) for side in (train, test) for name in classes]
@@ -91,7 +91,7 @@ def _sorted_images(folder: Path) -> dict[str, list[Path]]:
     found = {inner.name: images_in(inner) for inner in folders(folder)}
     if empty := [name for name, images in found.items() if not images]:
         who = f"{len(empty):,} class folder{'s hold' if len(empty) > 1 else ' holds'}"
-        raise NearkinError(f"{folder}: {who} no image: {some(empty)}; unpack or remove what is empty")
+        raise NearkinError(f"{folder}: {who} no image: {and_more(empty)}; unpack or remove what is empty")
     return found
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from nearkin.data.images import UnreadableImage
 from nearkin.errors import NearkinError
 from nearkin.progress import parallel
-from nearkin.storage import explained, settle, sweep
+from nearkin.storage import explained, move_into_place, sweep
 
 COMMIT = 1 << 26  # bytes after which the journal is written
 COMMIT_IMAGES = 4096  # and images
@@ -155,7 +155,7 @@ def build(
             if not journal.durable:
                 shutil.rmtree(part, ignore_errors=True)
         _write_index(journal, [str(path) for path in paths])
-        settle(part, folder)
+        move_into_place(part, folder)
         (folder / "journal").unlink(missing_ok=True)
 
 

@@ -12,7 +12,7 @@ from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, read_image
 from nearkin.data.layout import LEARNT, TESTED
 from nearkin.data.table import Table
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.progress import parallel
 
 Counts = dict[str, tuple[int, int]]  # split -> images, classes
@@ -134,25 +134,25 @@ def _judge(report: Report, table: Table) -> None:
             if n != m:
                 report.problems.append(f"{split}: {n:,} {what}, officially {m:,}")
     if report.missing:
-        report.problems.append(f"{_number(report.missing, 'file')} missing: {some(report.missing)}")
+        report.problems.append(f"{_number(report.missing, 'file')} missing: {and_more(report.missing)}")
     if report.unreadable:
         listed = [f"{path} ({reason})" for path, reason in report.unreadable]
-        report.problems.append(f"{_number(listed, 'file')} unreadable: {some(listed)}")
+        report.problems.append(f"{_number(listed, 'file')} unreadable: {and_more(listed)}")
     if report.shared_classes:
         lesser = report.problems if report.official is None else report.warnings  # ImageNet is made so
         lesser.append(
-            f"{_classes(report.shared_classes)} in train and in test: {some(report.shared_classes)}; "
+            f"{_classes(report.shared_classes)} in train and in test: {and_more(report.shared_classes)}; "
             "only protocol=within takes such data: it keeps the given split"
         )
     elif seen := [table.classes[c] for c in table.shared(["train"], ["val"])]:
         report.warnings.append(
-            f"{_classes(seen)} in train and in val: {some(seen)}; "
+            f"{_classes(seen)} in train and in val: {and_more(seen)}; "
             "protocol=fixed_val refuses them, protocol=standard trains on both"
         )
     if report.one_image_classes:
         lesser = report.problems if report.official is None else report.warnings
         classes = report.one_image_classes
-        lesser.append(f"{_classes(classes)} of one image, which can never be retrieved: {some(classes)}")
+        lesser.append(f"{_classes(classes)} of one image, which can never be retrieved: {and_more(classes)}")
 
 
 def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], others: list[list[int]]) -> None:
@@ -171,7 +171,7 @@ def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], othe
         more = f", {across:,} of them in different classes" if across and table.split is not None else ""
         names = [" = ".join(table.shown(i) for i in group) for group in groups]
         advice = ADVICE if own and table.paths is not None else ""
-        lines.append(f"{_number(groups, 'group')} of equal images{where}{more}: {some(names)}{advice}")
+        lines.append(f"{_number(groups, 'group')} of equal images{where}{more}: {and_more(names)}{advice}")
 
 
 def _number(items: Sequence[Any], noun: str) -> str:

@@ -2,8 +2,8 @@
 
 A tensor of some megabytes is mapped when it is made and unmapped when it is freed, and the kernel hands out zeroed
 pages again and again; `tune_allocator` tells the C library to keep them. And while torch is deterministic it fills all
-new memory with NaN, so that whoever reads what was never written notices; `unfilled` leaves that out. Neither changes a
-bit of any result.
+new memory with NaN, so that whoever reads what was never written notices; `skip_memory_fill` leaves that out. Neither
+changes a bit of any result.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def release() -> None:
 
 
 @contextmanager
-def unfilled() -> Iterator[None]:
+def skip_memory_fill() -> Iterator[None]:
     """Inside, torch does not fill new memory, also while it is deterministic; afterwards as before."""
     before = deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

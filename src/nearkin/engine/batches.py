@@ -18,7 +18,7 @@ import torch
 from torch import Generator, Tensor
 
 from nearkin.engine.distributed import ranks
-from nearkin.numerics import home_of_chance
+from nearkin.numerics import generator_device
 from nearkin.samplers import BatchSampler
 
 CPU = torch.device("cpu")
@@ -177,4 +177,4 @@ def seed_default(seed: int, device: torch.device) -> None:
 
 def generator_on(device: torch.device) -> Generator:
     """A generator where numbers for a device are drawn; it is seeded anew for every step."""
-    return Generator(home_of_chance(device))
+    return Generator(generator_device(device))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.engine.allocator import unfilled
+from nearkin.engine.allocator import skip_memory_fill
 from nearkin.engine.batches import Source
 from nearkin.engine.distributed import SyncedBatchNorm, ranks
 from nearkin.models import Model
@@ -34,7 +34,7 @@ def embed(
     was_training = model.training
     model.eval()
     try:
-        with unfilled():
+        with skip_memory_fill():
             network = model
             if fold and len(rows) > BATCH:  # folding takes as long as it saves on one batch
                 probe = source.test(rows[:1]).to(device)  # the same for all processes

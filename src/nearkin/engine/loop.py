@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nearkin.config.settings import TrainSpec
-from nearkin.engine.allocator import unfilled
+from nearkin.engine.allocator import skip_memory_fill
 from nearkin.engine.batches import Source, generator_on, load_batches, loaders_for, seed_default, seed_of
 from nearkin.engine.distributed import ranks
 from nearkin.engine.gradient import batch_loss, check_chunks
@@ -205,7 +205,7 @@ def fit(
     stops = Stops(checkpoint_if_whole, patience=0 if here.first else 2)
     loaders = loaders_for(spec.loaders, device)
     batches = load_batches(sampler, source, rows, spec.seed, done.step, loaders=loaders, device=device)
-    with run.log(log_size) as log, unfilled(), stops, closing(batches):
+    with run.log(log_size) as log, skip_memory_fill(), stops, closing(batches):
         model.train()
         objective.train()
         try:

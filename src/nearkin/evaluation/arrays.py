@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 
 CHUNK = 4096  # rows that are checked at a time, so that no copy of all embeddings is needed
 SHORTEST, LONGEST = 1e-18, 1e18  # between them, float32 can hold the square of a norm
@@ -125,4 +125,4 @@ def _labels(labels: Any, size: int, what: str) -> np.ndarray:
 
 def _rows(rows: list[int], what: str) -> str:
     """'8 embedding rows (0, 1, 2, 3, 4 and 3 more)'."""
-    return f"{len(rows)} {what} row{'s' if len(rows) > 1 else ''} ({some(rows)})"
+    return f"{len(rows)} {what} row{'s' if len(rows) > 1 else ''} ({and_more(rows)})"

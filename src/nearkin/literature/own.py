@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.literature.claims import Claim
 from nearkin.literature.comparisons import compared
 from nearkin.literature.evidence import Joint, Parts
@@ -170,4 +170,4 @@ def _list(items: Sequence[str], shown: int = 3) -> str:
 
 
 def _words(values: Any) -> str:
-    return some([str(value) for value in values], 4) if isinstance(values, list) else str(values)
+    return and_more([str(value) for value in values], 4) if isinstance(values, list) else str(values)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor, nn
 
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 from nearkin.miners.foreign import from_indices, is_indices
 from nearkin.pairs import PairMasks, Pairs, Triplets
 from nearkin.registry import LOSSES
@@ -135,8 +135,8 @@ class Loss(nn.Module):
         if pairs.classes is not None and self.numbered:
             count: Any = getattr(self, "num_classes", None)
             raise NearkinError(
-                f"labels are strings ({some(pairs.classes, 3)}); {name} has parameters for each class and needs class "
-                f"numbers, {f'0 to {count - 1}' if count else 'from 0'}, the same in every batch"
+                f"labels are strings ({and_more(pairs.classes, 3)}); {name} has parameters for each class and needs "
+                f"class numbers, {f'0 to {count - 1}' if count else 'from 0'}, the same in every batch"
             )
         if ref_emb is not None and not pairs.square and not self.accepts:
             raise NearkinError(f"{name} compares samples with class vectors of its own: no ref_emb beside them")

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nearkin.config.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import log1p_exp, masked_lse, others_and_own
+from nearkin.numerics import log1p_exp, masked_lse, others_and_target
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 from nearkin.spaces import TABLE_15, Space
@@ -55,7 +55,7 @@ class ProxyAnchor(ProxyLoss):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
-        others, own = others_and_own(cosines, labels, self.alpha, over=0)  # (C,), (B,)
+        others, own = others_and_target(cosines, labels, self.alpha, over=0)  # (C,), (B,)
         return self.attract(own, labels) + log1p_exp(others + self.alpha * self.delta).mean()
 
     def attract(self, own: Tensor, labels: Tensor) -> Tensor:

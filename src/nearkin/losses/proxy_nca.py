@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nearkin.config.bounds import above
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import cross_entropy, others_and_own
+from nearkin.numerics import cross_entropy, others_and_target
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 from nearkin.spaces import Space
@@ -57,7 +57,7 @@ class ProxyNCA(_ProxyNCA):
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
         factor = 2 * self.scale**2  # -D = factor·c - factor
-        others, own = others_and_own(cosines, labels, factor)  # (B,)
+        others, own = others_and_target(cosines, labels, factor)  # (B,)
         return (others - factor * own).mean()
 
 

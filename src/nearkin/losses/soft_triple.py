@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from nearkin.config.bounds import above, at_least
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import log1p_exp, matmul, others_and_own, unit
+from nearkin.numerics import log1p_exp, matmul, others_and_target, unit
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 from nearkin.spaces import TABLE_15, Space
@@ -83,7 +83,7 @@ class SoftTriple(ProxyLoss):
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, K·C)
         s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)  # (B, C)
-        others, own = others_and_own(s, labels, self.scale)  # (B,)
+        others, own = others_and_target(s, labels, self.scale)  # (B,)
         value = log1p_exp(others - self.scale * (own - self.delta)).mean()
         return value + self.tau * self.spread(value.dtype) if self.tau else value
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nearkin.config.bounds import above, between
 from nearkin.errors import NearkinError
 from nearkin.losses.base import ProxyLoss
-from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_own
+from nearkin.numerics import cross_entropy, log1p_exp, matmul, others_and_target
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import LOSSES
 from nearkin.spaces import Space
@@ -105,7 +105,7 @@ class _MarginSoftmax(_Softmax):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
-        others, own = others_and_own(cosines, labels, self.scale)  # (B,)
+        others, own = others_and_target(cosines, labels, self.scale)  # (B,)
         return log1p_exp(others - self.scale * self.shift(own)).mean()
 
     def shift(self, own: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from nearkin.miners.base import Miner
-from nearkin.numerics import drawn, home_of_chance
+from nearkin.numerics import drawn, generator_device
 from nearkin.pairs import Pairs, Triplets
 from nearkin.registry import MINERS
 
@@ -48,7 +48,7 @@ def _distinct(total: int, count: int, generator: Generator | None, device: torch
     """`count` different numbers below `total`, in random order, without a permutation of all of them."""
     if total <= 4 * count:
         return drawn(torch.randperm, total, generator=generator, device=device)[:count]
-    home = home_of_chance(device) if generator is None else generator.device
+    home = generator_device(device) if generator is None else generator.device
     chosen = torch.empty(0, dtype=torch.long, device=home)
     while len(chosen) < count:
         more = drawn(torch.randint, total, (2 * count,), generator=generator, device=home)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nearkin.errors import NearkinError, some
+from nearkin.errors import NearkinError, and_more
 from nearkin.models.backbone import Backbone
 from nearkin.models.checkpoints import imagenet
 
@@ -62,7 +62,7 @@ def inner_name(backbone: Backbone) -> str:
 
 def _problem(what: str, keys: list[str]) -> str:
     """'5 missing (a, b, c and 2 more)'; empty when there is no such key."""
-    return f"{len(keys)} {what} ({some(keys, 3)})" if keys else ""
+    return f"{len(keys)} {what} ({and_more(keys, 3)})" if keys else ""
 
 
 def check_file(path: Path) -> None:

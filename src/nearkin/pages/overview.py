@@ -7,7 +7,7 @@ from typing import Any
 
 from nearkin.comparison.gather import Member
 from nearkin.comparison.pages import sentence
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.pages.base import Column, Grid, Part, Section, Table, Words
 from nearkin.pages.material import Board, Material, final_of
@@ -70,7 +70,7 @@ def _facts(material: Material) -> Grid:
             "networks": counted([network(member) for member in trained]),
             "runs": f"{len(members)} tested, {seeds} seed{'s' * (seeds > 1)}" + f", {folds} folds" * bool(folds),
             "test queries": counted([f"{member.run.result['test_n']:,}" for member in members]),
-            "test split": f"{some(sorted(splits), 3)}: opened {times:,} times in this store",
+            "test split": f"{and_more(sorted(splits), 3)}: opened {times:,} times in this store",
         }
         rows += [[board.data, what, value] for what, value in told.items()]
     several = len(material.boards) > 1

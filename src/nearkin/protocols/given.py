@@ -103,5 +103,5 @@ class QueryGallery(FixedVal):
         place = np.arange(len(rows)) - np.repeat(start, size)  # of a row in its class
         query = place < np.repeat(asked, size)
         if not query.any():
-            raise NearkinError("protocol=query_gallery: every test class has one image; nobody could find its kin")
+            raise NearkinError("protocol=query_gallery: every test class has one image; no query has anything to find")
         return Split(split.train, split.val, TestRows(np.sort(rows[query]), np.sort(rows[~query])))

@@ -66,7 +66,7 @@ def train(
     tune_allocator()
     prepared = spec if isinstance(spec, Prepared) else prepare(make_spec(spec, words))
     test = test and prepared.spec.purpose == "final"
-    with joined(pick_device(prepared.spec.train.device)) as device, untouched(device):
+    with joined(pick_device(prepared.spec.train.device)) as device, deterministic_torch(device):
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
         store = runs if isinstance(runs, Store) else Store(runs)
@@ -99,7 +99,7 @@ def _finish(run: Run) -> None:
 
 
 @contextmanager
-def untouched(device: torch.device) -> Iterator[None]:
+def deterministic_torch(device: torch.device) -> Iterator[None]:
     """Inside, torch is deterministic; afterwards its settings and its random state, on the CPU and on the device, are
     the caller's again."""
     deterministic = torch.are_deterministic_algorithms_enabled()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearkin.errors import some
+from nearkin.errors import and_more
 
 Floats = NDArray[np.float64]
 LEAST_SEEDS = 3  # below them there is no verdict: two equal differences would look certain
@@ -216,7 +216,7 @@ def _reason(rows: Sequence[Row]) -> str:
         sides = [list(dict.fromkeys(part(key) for key in row.members)) for row in rows]
         if not set.intersection(*map(set, sides)):
             words = ["; ".join(_word(each) for each in side[:4]) + ("; …" if len(side) > 4 else "") for side in sides]
-            return f"no common {what}s ({' against '.join(words) if len(rows) == 2 else some(words, 3)})"
+            return f"no common {what}s ({' against '.join(words) if len(rows) == 2 else and_more(words, 3)})"
     return "no common seed with the same settings and folds"
 
 

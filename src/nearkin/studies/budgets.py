@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.runs.run import Run
 
 # what rows are compared by, in the order in which it is told
@@ -47,7 +47,7 @@ def unequal(budgets: Mapping[str, Mapping[str, str]]) -> list[str]:
         for name, budget in given.items():
             groups.setdefault(budget[key], []).append(name)
         if len(groups) > 1:
-            words = "; ".join(f"{value} ({some(names, 3)})" for value, names in groups.items())
+            words = "; ".join(f"{value} ({and_more(names, 3)})" for value, names in groups.items())
             found.append(f"unequal {key}: {words}")
     return found
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-TRIES = 3  # of a task whose process is killed, as by the system's want of memory
+TRIES = 3  # of a task whose process is killed, for example by the out-of-memory killer
 POLL = 0.2  # seconds between two looks
 
 

@@ -4,7 +4,7 @@ import math
 import statistics
 from pathlib import Path
 
-from nearkin.errors import some
+from nearkin.errors import and_more
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.statistics.unit import Common, Key, Place, common
 from nearkin.statistics.unit import Row as Unit
@@ -95,7 +95,7 @@ def notes_of(study: Study, rows: list[Row]) -> list[str]:
     notes = unequal({name: row.budget for name, row in names.items()})
     for folds in dict.fromkeys(row.lacks for row in names.values() if row.lacks):
         without = [name for name, row in names.items() if row.lacks == folds]
-        notes.append(f"means without fold{'s' * (len(folds) > 1)} {some(folds, 4)}: {some(without, 3)}")
+        notes.append(f"means without fold{'s' * (len(folds) > 1)} {and_more(folds, 4)}: {and_more(without, 3)}")
     if any(row.over_folds for row in rows):
         notes.append("with one seed, ± is the standard deviation over folds")
     for reading in study.readings:
