@@ -85,8 +85,9 @@ def _divided(root: Path, tops: dict[Path, list[Path]]) -> bool:
         if len(named) == 1 and not inner[named[0]]:  # a train among vehicles
             return False
         raise NearkinError(
-            f"root={root}: {_names(named, 'looks like a split', 'look like splits')} beside classes ({and_more(classes)})"
-            "; put all images into split folders, or give classes names that are no splits"
+            f"root={root}: {_names(named, 'looks like a split', 'look like splits')} "
+            f"beside classes ({and_more(classes)}); put all images into split folders, or give classes names that are "
+            "no splits"
         )
     if loose := [name for name in named if not inner[name]]:
         raise NearkinError(
