@@ -22,10 +22,10 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from nearkin.cache import human
 from nearkin.models.build import create_backbone
 from nearkin.runs.prepare import Data, prepare
 from nearkin.studies.grid import read_study
+from nearkin.units import BYTES
 
 LOSSES = (
     "contrastive",
@@ -97,7 +97,9 @@ def plan(path: Path, count: int, profile: bool) -> None:
     print(f"  the study read          {read - start:7.2f} s")
     print(f"  the first cell prepared {first - read:7.2f} s")
     print(f"  the others              {end - first:7.2f} s, {each * 1000:.2f} ms each")
-    print(f"  all                     {end - start:7.2f} s ({time.process_time():.2f} s of CPU), peak {human(peak)}")
+    print(
+        f"  all                     {end - start:7.2f} s ({time.process_time():.2f} s of CPU), peak {BYTES.text(peak)}"
+    )
 
 
 def main() -> None:

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from nearkin.cache import human
 from nearkin.data import Table, hashing
 from nearkin.protocols import FixedVal
 from nearkin.registry import PROTOCOLS, SAMPLERS
+from nearkin.units import BYTES
 
 SIZES = (10_000, 100_000, 1_300_000)
 LAYOUTS = {"1000 classes": lambda n: 1000, "N/5 classes": lambda n: n // 5}
@@ -168,7 +168,7 @@ def row(name: str, layout: str, found: list[tuple[float, int]], sizes: list[int]
     )
     times = [f"{1000 * s:.1f} ms" if per_batch else f"{s:.3f} s" for s in seconds]
     mark = "  worse than N log N" if growth > 2 else ""
-    return f"{name:<34} {layout:<13}" + "".join(f"{t:>11}" for t in times) + f"{human(found[-1][1]):>12}" + mark
+    return f"{name:<34} {layout:<13}" + "".join(f"{t:>11}" for t in times) + f"{BYTES.text(found[-1][1]):>12}" + mark
 
 
 def main() -> None:
@@ -188,7 +188,7 @@ def main() -> None:
             if name.startswith(given.only):
                 found = [measured(lambda t=t, p=prepare, s=split: p(divided(t, s))) for t in tables]
                 print(row(name, layout, found, given.sizes), flush=True)
-    print(f"\nThe bank holds N x D x 4 bytes: {human(1.3e6 * 512 * 4)} for 1,300,000 rows of 512 dimensions.")
+    print(f"\nThe bank holds N x D x 4 bytes: {BYTES.text(1.3e6 * 512 * 4)} for 1,300,000 rows of 512 dimensions.")
 
 
 if __name__ == "__main__":

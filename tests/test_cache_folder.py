@@ -9,10 +9,11 @@ from filelock import FileLock, Timeout
 from typer.testing import CliRunner
 
 from nearkin import cache
-from nearkin.cache import cache_dir, cached, discard, human
+from nearkin.cache import cache_dir, cached, discard
 from nearkin.cli.app import app
 from nearkin.scratch import machine
 from nearkin.storage import atomic, locked
+from nearkin.units import BYTES
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ class TestThePlace:
 
 
 def test_sizes_in_words():
-    assert [human(size) for size in (0, 999, 1500, 12_345_678, 1.5e12)] == [
+    assert [BYTES.text(size) for size in (0, 999, 1500, 12_345_678, 1.5e12)] == [
         "0 bytes",
         "999 bytes",
         "1.5 kB",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from filelock import FileLock
 from platformdirs import user_cache_path
-from rich.filesize import decimal
 
 from nearkin.errors import NearkinError
 from nearkin.progress import note
@@ -127,8 +126,3 @@ def make_room(path: Path) -> None:
         for entry in to_evict(cached(), limit):
             if entry.path != path:
                 discard(entry)
-
-
-def human(size: float) -> str:
-    """A number of bytes in words: '1.2 MB'; a MB is 1,000,000 bytes."""
-    return decimal(int(size))

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 
 from nearkin.errors import printable
+from nearkin.units import SECONDS
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -96,7 +97,7 @@ class Lines:
         self.printed = now
         words = [f"{self.title}: {done:,}" + (f" of {self.total:,}" if self.total else "")]
         if self.total and done:
-            words.append(f"{duration((now - self.began) / done * max(0, self.total - done))} left")
+            words.append(f"{SECONDS.text((now - self.began) / done * max(0, self.total - done))} left")
         self.console.print(", ".join([*words, note] if note else words), highlight=False, soft_wrap=True)
 
 
@@ -109,13 +110,6 @@ def note(line: str) -> None:
 def note_once(line: str) -> None:
     """The same, once per process."""
     note(line)
-
-
-def duration(seconds: float) -> str:
-    """4 s, 3 min, 2.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def track(items: Iterable[T], title: str, total: int) -> Iterator[T]:

@@ -17,9 +17,10 @@ from typing import IO, Any, TextIO
 import numpy as np
 from filelock import FileLock
 
-from nearkin.cache import cache_dir, human, make_room
+from nearkin.cache import cache_dir, make_room
 from nearkin.errors import NearkinError, PassingError
 from nearkin.scratch import abandoned, new_scratch, outside_scratch
+from nearkin.units import BYTES
 
 # what numpy, zipfile and torch raise when a file is damaged
 UNREADABLE = (
@@ -265,7 +266,7 @@ def sweep(folder: Path, name: str = "*") -> None:
 def _explained(error: OSError, path: Path, needs: Callable[[], int] | None) -> Exception:
     hint = " (another place: NEARKIN_CACHE=DIR)" if path.is_relative_to(cache_dir()) else ""
     where = f"{outside_scratch(path.parent)}{hint}"
-    size = f" ({human(needs())} needed)" if needs is not None else ""
+    size = f" ({BYTES.text(needs())} needed)" if needs is not None else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return PassingError(f"the disk is full: cannot write {path.name}{size} in {where}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

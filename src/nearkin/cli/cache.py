@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cache import CacheEntry, cache_dir, cached, discard, human, to_evict
+from nearkin.cache import CacheEntry, cache_dir, cached, discard, to_evict
 from nearkin.cli import tables
 from nearkin.cli.options import Json
+from nearkin.units import AGE, BYTES
 
 cache_app = typer.Typer(
     no_args_is_help=True,
@@ -24,8 +25,8 @@ def cache_list(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([{**vars(each), "path": str(each.path)} for each in found]))
         return
-    rows = [[*_told(each), human(each.size), tables.age(time.time() - each.used)] for each in found]
-    title = f"{cache_dir()}: {human(sum(each.size for each in found))}; all of it can be made again"
+    rows = [[*_told(each), BYTES.text(each.size), AGE.text(time.time() - each.used)] for each in found]
+    title = f"{cache_dir()}: {BYTES.text(sum(each.size for each in found))}; all of it can be made again"
     tables.out.print(tables.table(title, {"kind": "left", "what": "left", "size": "right", "last used": "right"}, rows))
 
 
@@ -50,12 +51,12 @@ def cache_clear(
     if not gone:
         tables.out.print("nothing to clear", highlight=False)
         return
-    size = human(sum(each.size for each in gone))
+    size = BYTES.text(sum(each.size for each in gone))
     if not yes and not typer.confirm(f"Remove {len(gone)} of {len(cached())} entries, {size}, from {cache_dir()}?"):
         raise typer.Exit(1)
     removed = [each for each in gone if discard(each)]
     stay = [each for each in gone if each.path.exists()]
-    words = f"removed {_counted(removed)}, {human(sum(each.size for each in removed))}"
+    words = f"removed {_counted(removed)}, {BYTES.text(sum(each.size for each in removed))}"
     if stay:
         words += f"; kept {_counted(stay)} that a process is making"
     tables.out.print(words, highlight=False)

@@ -9,9 +9,10 @@ from typing import Literal
 
 import torch
 
-from nearkin.cache import cache_dir, cached, human
+from nearkin.cache import cache_dir, cached
 from nearkin.engine.device import devices
 from nearkin.engine.precision import Half, survives, trap
+from nearkin.units import BYTES
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,6 @@ def _disk() -> Finding:
     existing = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(existing).free
     state: Literal["ok", "trap"] = "ok" if free > 2e9 else "trap"
-    held = human(sum(each.size for each in cached()))
-    detail = f"{place} holds {held}, {human(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
+    held = BYTES.text(sum(each.size for each in cached()))
+    detail = f"{place} holds {held}, {BYTES.text(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
     return Finding("cache", state, detail)

@@ -14,6 +14,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.storage import check_writable
 from nearkin.studies.export import check_ending
+from nearkin.units import SECONDS
 
 if TYPE_CHECKING:
     from nearkin.runs.prepare import Data
@@ -167,10 +168,10 @@ def plan(jobs: "list[Job]", store: Store, workers: int) -> None:
             total += seconds
         state = "begun" if job.state == "waiting" and job.run.begun else job.state
         same = "same run as above" if job.same is not None else state
-        rows.append([name_of(job), job.run.hash, same, "–" if seconds is None else tables.duration(seconds)])
+        rows.append([name_of(job), job.run.hash, same, SECONDS.text(seconds)])
     tables.out.print(tables.table(None, {"run": "left", "hash": "left", "state": "left", "time": "right"}, rows))
-    wait = f"{tables.duration(total / workers)} with {workers} worker{'s' * (workers > 1)}"
-    said = f"{len(jobs)} runs; about {tables.duration(total)} of work, {wait}"
+    wait = f"{SECONDS.text(total / workers)} with {workers} worker{'s' * (workers > 1)}"
+    said = f"{len(jobs)} runs; about {SECONDS.text(total)} of work, {wait}"
     tables.out.print(said, highlight=False, soft_wrap=True)
     if say_failed(jobs, "refused"):
         raise typer.Exit(1)

@@ -23,6 +23,7 @@ from nearkin.studies.cells import Study
 from nearkin.studies.pace import Pace
 from nearkin.studies.runner import Job
 from nearkin.studies.summary import Row
+from nearkin.units import AGE, SECONDS
 
 if TYPE_CHECKING:
     from nearkin.comparison.pages import Sheet
@@ -73,26 +74,6 @@ def number(metric: str, value: float | None) -> str:
     if value is None or value != value:
         return "–"
     return f"{100 * value:.2f} %" if metric_of(metric).is_share else f"{value:.4f}"
-
-
-def age(seconds: float | None) -> str:
-    """How long ago, in the largest unit that fits."""
-    if seconds is None:
-        return "–"
-    if seconds < -60:  # clocks of two machines differ by less
-        return "in the future"
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0, seconds):.0f} s"
-
-
-def duration(seconds: float) -> str:
-    """A time to wait, in the two largest units: 2 h 5 min, 40 s."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def result_table(run: Run, untrained: Run | None = None) -> Group:
@@ -154,7 +135,7 @@ def runs_table(rows: list[dict[str, Any]]) -> Group:
     for row in rows:
         figures = [percent(row[key]) for key in ("validation map_at_r", "map_at_r", "recall@1")]
         texts = ["–" if row[key] is None else str(row[key]) for key in (*words, *whole)]
-        lines.append([row["run"], row["state"], *texts, *figures, age(row["age"])])
+        lines.append([row["run"], row["state"], *texts, *figures, AGE.text(row["age"])])
     return table(title, columns, lines)
 
 
@@ -184,7 +165,7 @@ def jobs_table(jobs: list[Job], pace: Pace) -> Group:
     own = [job for job in jobs if job.same is None and job.part and job.error is None]
     left = pace.left(sum(job.worked for job in own), sum(job.work for job in own))
     title = f"{done} of {len(jobs)} runs done" + (f", {failed} failed" if failed else "")
-    title += f"; about {duration(left)} left" if left is not None else ""
+    title += f"; about {SECONDS.text(left)} left" if left is not None else ""
     right = {"seed": "right", "epoch": "right", "loss": "right", "best validation recall@1 %": "right"}
     return table(title, {"running": "left", **right}, rows)
 
@@ -199,7 +180,7 @@ def searching_table(found: "Searching", look: "Look") -> Group:
         here = sum(run.path in running for trial in found.open if trial.ledger is ledger for run in trial.runs)
         rows.append([ledger.search.name, f"{ended}", f"{here}", percent(best.score if best else None)])
     left = found.left()
-    title = f"searching; about {duration(left)} left" if left is not None else "searching"
+    title = f"searching; about {SECONDS.text(left)} left" if left is not None else "searching"
     right = {"trials done": "right", "running here": "right", "best validation %": "right"}
     return table(title, {"row": "left", **right}, rows)
 

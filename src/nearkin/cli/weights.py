@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from rich.text import Text
 
-from nearkin.cache import human
 from nearkin.cli import tables
 from nearkin.cli.options import Json
 from nearkin.errors import NearkinError
 from nearkin.models.build import create_backbone
 from nearkin.models.checkpoints import KNOWN, PACKAGED, VARIABLE, Checkpoint, digest_of, folder, packaged
 from nearkin.models.weights import fitting
+from nearkin.units import BYTES
 
 STATES = {"taken": "green", "there": "", "absent": "yellow", "wrong": "red"}
 
@@ -79,6 +79,6 @@ def cells(entry: dict[str, Any]) -> list[str | Text]:
     """The row of one file."""
     words = f"{entry['about']}; {entry['get']}"
     if "path" in entry:
-        words = f"{entry['about']}; {human(entry['size'])}, sha256 {entry['sha256'][:12]}, {entry['path']}"
+        words = f"{entry['about']}; {BYTES.text(entry['size'])}, sha256 {entry['sha256'][:12]}, {entry['path']}"
     state = Text(entry["state"], STATES[entry["state"]])
     return [entry["backbone"], entry["file"], state, entry.get("problem", words)]

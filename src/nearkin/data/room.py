@@ -6,12 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from nearkin.cache import cache_dir, cache_limit, human
+from nearkin.cache import cache_dir, cache_limit
 from nearkin.data.forms import fitted_shapes
 from nearkin.data.images import UnreadableImage, image_shape
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError
 from nearkin.progress import note
+from nearkin.units import BYTES
 
 PACKED_SHARE = 0.1  # of the decoded bytes; photographs of CUB at 256 px take 0.06
 FREE_SHARE = 0.5  # of the free disk that images may take without being asked for
@@ -45,12 +46,12 @@ def chosen(cache: str, needs: int, folder: Path) -> str:
     place = next(above for above in folder.parents if above.is_dir())
     part = folder.with_name(f"{folder.name}.part") / "pixels.bin"
     free = shutil.disk_usage(place).free + (part.stat().st_size if part.is_file() else 0)
-    room = f"{human(free)} are free in {cache_dir()}"
+    room = f"{BYTES.text(free)} are free in {cache_dir()}"
     if cache != "auto":
         if needs > free:
-            less = f"data.cache=packed takes about {human(needs * PACKED_SHARE)}, " if cache == "decoded" else ""
+            less = f"data.cache=packed takes about {BYTES.text(needs * PACKED_SHARE)}, " if cache == "decoded" else ""
             raise NearkinError(
-                f"data.cache={cache}: about {human(needs)} needed, {room} (another place: NEARKIN_CACHE=DIR); "
+                f"data.cache={cache}: about {BYTES.text(needs)} needed, {room} (another place: NEARKIN_CACHE=DIR); "
                 f"{less}data.cache=none nothing"
             )
         return cache
@@ -58,6 +59,8 @@ def chosen(cache: str, needs: int, folder: Path) -> str:
     within = limit is None or needs <= limit
     if within and needs <= free * FREE_SHARE:
         return "decoded"
-    why = room if within else f"the cache may take {human(limit or 0)} (NEARKIN_CACHE_LIMIT)"
-    note(f"data.cache=none: decoded images would take about {human(needs)}, {why}; each is decoded whenever it is read")
+    why = room if within else f"the cache may take {BYTES.text(limit or 0)} (NEARKIN_CACHE_LIMIT)"
+    note(
+        f"data.cache=none: decoded images would take about {BYTES.text(needs)}, {why}; all are decoded again and again"
+    )
     return "none"

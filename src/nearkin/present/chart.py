@@ -1,0 +1,259 @@
+"""A chart: one description of what to draw, drawn by plotly in a page and by matplotlib in files.
+
+Every chart draws columns of a table. A column's unit scales its values (shares are drawn in per cent) and names the
+axis, so a chart has no numbers or formats of its own. Colours for plotly are names of the page's style, as "@series-0":
+the page's script looks them up, and again when day turns into night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nearkin.present.table import Column, Table
+from nearkin.storage import atomic
+from nearkin.units import Unit, as_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, SOFT = "#1b1b1b", "#8a8a8a"
+COLOURS = ("#1f6f8b", "#b3541e", "#4a7c3a", "#8b3a62", "#7a6a1f", "#4b4e9e", "#a33b3b", "#2f7f6f", "#6b6b6b", "#9a5fb0")
+ROW = 24  # pixels of a name on an axis
+FORMS: dict[str, type[Chart]] = {}  # name of a class -> class, for stored charts
+
+
+@dataclass(kw_only=True)
+class Chart:
+    """What all charts have; each form is a class of its own.
+
+    Parameters:
+        name: file name of what is drawn, without ending; of a-z, 0-9 and hyphens.
+        title: its heading; empty for none.
+        table: its numbers.
+        x, y: the columns along the axes.
+        by: the column that tells one line, or one colour, from another.
+        low, high: the columns of intervals around y.
+        x_title, y_title: what stands at the axes; by default the headings of the columns.
+        log: is the x axis logarithmic?
+        line: a reference at this y, in the unit of the y axis.
+        alt: the chart in one sentence, for those who cannot see it.
+        notes: sentences below it.
+    """
+
+    sideways: ClassVar[bool] = False  # do names stand down the side?
+
+    name: str
+    title: str = ""
+    table: Table
+    x: str = ""
+    y: str = ""
+    by: str | None = None
+    low: str | None = None
+    high: str | None = None
+    x_title: str = ""
+    y_title: str = ""
+    log: bool = False
+    line: float | None = None
+    alt: str = ""
+    notes: Sequence[str] = ()
+
+    def __init_subclass__(cls) -> None:
+        FORMS[cls.__name__] = cls
+
+    # ------------------------------------------------------------ what is drawn
+    def unit(self, name: str) -> Unit:
+        """How the values of a column are written; a column of many units has that of its first row."""
+        return unit_of(self.table, name)
+
+    def axis_title(self, name: str) -> str:
+        """What stands at the axis of a column."""
+        given = {self.x: self.x_title, self.y: self.y_title}.get(name, "")
+        return given or column_of(self.table, name).title
+
+    def groups(self) -> list[Any]:
+        """The values of `by`, in the order of the table; [None] without."""
+        return list(dict.fromkeys(self.table.column(self.by))) if self.by else [None]
+
+    def names(self) -> list[Any]:
+        """The values of x, in the order of the table; those without a y are left out."""
+        rows = zip(self.table.column(self.x), self.table.column(self.y), strict=True)
+        return list(dict.fromkeys(x for x, y in rows if y is not None))
+
+    def series(self) -> list[tuple[Any, list[dict[str, Any]]]]:
+        """Every value of `by` with its rows, scaled; rows without a y are left out."""
+        scale = {name: self.unit(name).scale for name in (self.x, self.y) if name}
+        scale |= {edge: scale[self.y] for edge in (self.low, self.high) if edge}
+        rows = []
+        for row in self.table.records():
+            for name, factor in scale.items():
+                if factor != 1 and as_number(row[name]):
+                    row[name] *= factor
+            rows.append(row)
+        return [
+            (group, [row for row in rows if row[self.y] is not None and (not self.by or row[self.by] == group)])
+            for group in self.groups()
+        ]
+
+    def ends(self, row: Mapping[str, Any]) -> tuple[float, float] | None:
+        """The interval of a row; None without."""
+        if not self.low or not self.high or row[self.low] is None or row[self.high] is None:
+            return None
+        return row[self.low], row[self.high]
+
+    # ------------------------------------------------------------ plotly
+    def traces(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Plotly's traces, and what its layout needs for them."""
+        raise NotImplementedError
+
+    def plotly(self) -> dict[str, Any]:
+        """Traces, layout and height, as plain values."""
+        traces, layout = self.traces()
+        grid = {"gridcolor": "@line", "linecolor": "@soft", "zerolinecolor": "@line", "automargin": True}
+        for axis, column in (("xaxis", self.x), ("yaxis", self.y)):
+            layout[axis] = {"title": {"text": escaped(self.axis_title(column))}, **grid, **layout.get(axis, {})}
+        if self.log:
+            layout["xaxis"]["type"] = "log"
+        if self.line is not None:
+            ends = {"xref": "paper", "x0": 0, "x1": 1, "y0": self.line, "y1": self.line}
+            shape = {"type": "line", **ends, "line": {"color": "@soft", "width": 1, "dash": "dot"}}
+            layout.setdefault("shapes", []).append(shape)
+        several = sum(bool(trace.get("showlegend", True)) for trace in traces) > 1
+        legend = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 12}}
+        layout |= {
+            "showlegend": several,
+            "legend": legend,
+            "font": {"color": "@ink", "size": 13},
+            "paper_bgcolor": "@paper",
+            "plot_bgcolor": "@paper",
+            "margin": {"l": 12, "r": 16, "t": 12, "b": 12},
+            "hoverlabel": {"bgcolor": "@paper", "bordercolor": "@soft", "font": {"color": "@ink"}},
+        }
+        height = layout.pop("height", 400) + (22 * math.ceil(len(self.groups()) / 3) if several else 0)
+        drawn = {"data": traces, "layout": layout, "height": height}
+        if "ticktext" in layout["yaxis"]:  # for a phone
+            drawn["short"] = [shortened(name) for name in layout["yaxis"]["ticktext"]]
+        return drawn
+
+    def hover(self, column: str, axis: str) -> str:
+        """Plotly's template for a value of a column."""
+        unit = self.unit(column)
+        return f"%{{{axis}:.{unit.digits}f}}" if unit.numeric and unit.digits else f"%{{{axis}:.5~g}}"
+
+    def error(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
+        """Plotly's bars for the intervals of rows."""
+        pairs = [(self.ends(row) or (row[self.y], row[self.y]), row[self.y]) for row in rows]
+        return {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - y for (_, high), y in pairs],
+            "arrayminus": [y - low for (low, _), y in pairs],
+            "thickness": 1.5,
+            "width": 4,
+            "color": colour,
+        }
+
+    # ------------------------------------------------------------ matplotlib
+    def draw(self, axes: Any) -> None:
+        """Draw it with matplotlib."""
+        raise NotImplementedError
+
+    def inches(self) -> float:
+        """Its height in a file; the width is 10."""
+        return 5.0
+
+    def figure(self) -> Figure:
+        """The figure for files: 1,000 pixels wide."""
+        figure, axes = canvas(self.inches())
+        self.finish(axes)
+        if self.by and 1 < len(self.groups()) <= 40:
+            figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize=9)
+        return figure
+
+    def finish(self, axes: Any) -> None:
+        """Draw it, and what all charts have: titles of the axes, the reference line."""
+        self.draw(axes)
+        if self.log:
+            axes.set_xscale("log")
+        x, y = (label(self.axis_title(name)) for name in (self.x, self.y))
+        axes.set_xlabel(y if self.sideways else x)
+        axes.set_ylabel("" if self.sideways else y)
+        if self.line is not None:
+            axes.axhline(self.line, color=SOFT, lw=1, ls=":")
+
+    def save(self, path: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
+        """Write NAME.png and NAME.svg, whole or not at all."""
+        return save(self.figure(), path, endings)
+
+    # ------------------------------------------------------------ stored
+    def describe(self) -> dict[str, Any]:
+        """The chart as plain values; its table by name."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {**given, "form": type(self).__name__, "table": self.table.name}
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
+        """The chart of a description, over the tables by name."""
+        given = dict(description)
+        return FORMS[given.pop("form")](**{**given, "table": tables[given["table"]]})
+
+
+def canvas(height: float, width: float = 10) -> tuple[Figure, Any]:
+    """A figure of its own: no display, no global state."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
+    """Write a figure as NAME.png and NAME.svg, whole or not at all."""
+    files = [path.with_name(f"{path.name}{ending}") for ending in endings]
+    for file in files:
+        with atomic(file) as scratch:
+            figure.savefig(scratch / file.name)
+    return files
+
+
+def label(text: object) -> str:
+    """A text as matplotlib shows it, letter by letter: without this, what stands between two $ is mathematics. Every
+    text that somebody else may have written passes here."""
+    return str(text).replace("$", r"\$")
+
+
+def escaped(text: Any) -> str:
+    """Text for plotly, which reads a little HTML: escaped."""
+    from markupsafe import escape
+
+    return str(escape(str(text)))
+
+
+def texts(values: Sequence[Any]) -> list[Any]:
+    """Values for plotly: texts escaped, numbers as they are."""
+    return [escaped(value) if isinstance(value, str) else value for value in values]
+
+
+def shortened(name: Any, most: int = 17) -> str:
+    """A name for a phone's axis."""
+    text = str(name)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def column_of(table: Table, name: str) -> Column:
+    """The column of that name."""
+    return next((column for column in table._columns if column.name == name), Column(name or " "))
+
+
+def unit_of(table: Table, name: str) -> Unit:
+    """The unit of a column; where every row has its own, that of the first row."""
+    from nearkin.units import UNITS, WORDS
+
+    unit = column_of(table, name).unit
+    if isinstance(unit, Unit):
+        return unit
+    return UNITS[next((value for value in table.column(unit) if value), WORDS.name)]

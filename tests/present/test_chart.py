@@ -1,0 +1,84 @@
+"""One description, drawn by plotly and by matplotlib."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nearkin.present import Bars, Column, Dots, Heatmap, Lines, Panels, Pictures, Points, Ranks, Table, described
+from nearkin.present.chart import FORMS
+from nearkin.units import SHARE
+
+TABLE = Table(
+    "numbers",
+    ["name", "kind", "time", Column("map", "MAP@R", unit=SHARE), Column("low", unit=SHARE), Column("high", unit=SHARE)],
+    [
+        ["a <b> $x$", "k1", 1.0, 0.5, 0.4, 0.6],
+        ["b", "k2", 10.0, 0.25, None, None],
+        ["c", "k2", 100.0, None, None, None],
+        ["d", "k2", 1000.0, 0.75, 0.7, 0.8],
+    ],
+)
+SQUARE = Table("square", ["x", "y", Column("v", unit=SHARE)], [["a", "p", 0.1], ["b", "p", 0.9], ["a", "q", None]])
+STANDING = Table("standing", ["method", "average"], [["a", 1.2], ["b", 2.0], ["c", 2.8]])
+INTERVAL = {"low": "low", "high": "high"}
+CHARTS = {
+    "Lines": Lines(name="c", table=TABLE, x="time", y="map", by="kind", **INTERVAL, log=True, visible=1, line=50),
+    "Bars": Bars(name="c", table=TABLE, x="name", y="map", **INTERVAL, lying=True),
+    "Points": Points(name="c", table=TABLE, x="time", y="map", by="kind", text="name", **INTERVAL),
+    "Dots": Dots(name="c", table=TABLE, x="name", y="map", **INTERVAL),
+    "Heatmap": Heatmap(name="c", table=SQUARE, x="x", y="y", value="v"),
+    "Ranks": Ranks(name="c", table=STANDING, x="average", y="method", joined=[["a", "b"]], difference=1.0),
+}
+
+
+def test_every_form_is_tried():
+    assert set(FORMS) == {*CHARTS, "Pictures", "Panels"}
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
+def test_both_draw_it(chart, tmp_path):
+    drawn = chart.plotly()
+    assert json.loads(json.dumps(drawn, allow_nan=False)) == drawn
+    assert "<b>" not in json.dumps(drawn)
+    assert {file.name for file in chart.save(tmp_path / "c")} == {"c.png", "c.svg"}
+    assert (tmp_path / "c.png").stat().st_size > 2000
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)
+def test_a_stored_description_draws_the_same(chart):
+    stored = json.loads(json.dumps(chart.describe()))
+    assert described(stored, {chart.table.name: chart.table}).plotly() == chart.plotly()
+
+
+def test_shares_are_drawn_in_per_cent():
+    (trace,), layout = CHARTS["Dots"].traces()
+    assert trace["x"] == [50, 25, 75]
+    assert layout["xaxis"]["title"]["text"] == "MAP@R %"
+    assert trace["error_x"]["array"] == pytest.approx([10, 0, 5])
+    assert trace["error_x"]["arrayminus"] == pytest.approx([10, 0, 5])
+
+
+def test_hidden_lines_wait_for_a_click():
+    traces, _ = CHARTS["Lines"].traces()
+    assert [trace.get("visible") for trace in traces] == [None, None, "legendonly", "legendonly"]
+
+
+def test_names_of_points_stay_in_the_frame():
+    traces, _ = CHARTS["Points"].traces()
+    sides = dict(
+        zip([t for trace in traces for t in trace["x"]], [s for t in traces for s in t["textposition"]], strict=True)
+    )
+    assert sides == {1.0: "middle right", 10.0: "middle right", 1000.0: "middle left"}
+
+
+def test_pictures_and_panels(tmp_path):
+    image = np.zeros((8, 8, 3), np.uint8)
+    sheet = Pictures(name="s", images=[[image, None], [image, image]], captions=[["a", ""]], rows=["first", "second"])
+    panels = Panels(name="p", charts=[CHARTS["Lines"], CHARTS["Dots"]], across=2)
+    for chart in (sheet, panels):
+        chart.save(tmp_path / chart.name, (".png",))
+        assert (tmp_path / f"{chart.name}.png").stat().st_size > 1000
+    again = described(json.loads(json.dumps(panels.describe())), {"numbers": TABLE})
+    assert [chart.plotly() for chart in again.charts] == [chart.plotly() for chart in panels.charts]
+    assert described(sheet.describe(), {}).file == "s.png"
