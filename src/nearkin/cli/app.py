@@ -14,14 +14,14 @@ import nearkin
 from nearkin.cli.analyse import analyse_command
 from nearkin.cli.cache import cache_app
 from nearkin.cli.choose import choose_command
-from nearkin.cli.compare import compare_command, tournament_command
+from nearkin.cli.compare import compare_command
 from nearkin.cli.data import data_app
 from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
 from nearkin.cli.lists import doctor_command, list_command
 from nearkin.cli.options import with_address
-from nearkin.cli.published import claims_command, published_command
+from nearkin.cli.published import published_command
 from nearkin.cli.report import report_command
 from nearkin.cli.reproduce import reproduce_command
 from nearkin.cli.runs import runs_app
@@ -71,9 +71,7 @@ app.command("study")(study_command)
 app.command("tune")(tune_command)
 app.command("choose")(choose_command)
 app.command("compare")(compare_command)
-app.command("tournament")(tournament_command)
 app.command("published")(published_command)
-app.command("claims")(claims_command)
 app.command("report")(report_command)
 app.command("demo")(demo_command)
 app.command("reproduce")(reproduce_command)

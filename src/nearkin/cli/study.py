@@ -94,9 +94,9 @@ def carry_out(study: "Study", jobs: "list[Job]", store: Store, executor: "Execut
 def plan_search(study: "Study", known: "dict[str, Data]") -> None:
     """Print what would be searched."""
     from nearkin.studies.search import searches_of
-    from nearkin.tuning.pages import plan_sheet
+    from nearkin.tuning.tables import plan_table
 
-    tables.sheet(plan_sheet(searches_of(study, known)))
+    tables.sheet(plan_table(searches_of(study, known)))
 
 
 def planned(

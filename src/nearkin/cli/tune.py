@@ -62,10 +62,10 @@ def tuned_study(
 ) -> "Study":
     """Search, say what was found, and give the study with its tuned rows beside the default ones."""
     from nearkin.tuning import tuned
-    from nearkin.tuning.pages import found_sheet
+    from nearkin.tuning.tables import found_table
 
     ledgers = search_rows(study, store, executor, storage, known).ledgers
-    tables.sheet(found_sheet(ledgers))
+    tables.sheet(found_table(ledgers))
     bests = tuned.bests_of(ledgers)
     if not any(best.trial for best in bests):
         errors = [t.error for ledger in ledgers for t in ledger.trials() if t.error]
@@ -76,12 +76,12 @@ def tuned_study(
 def say_gains(study: "Study", store: Store) -> None:
     """Print what tuning was worth on the test, where default and tuned rows are tested."""
     from nearkin.comparison.gather import gather
-    from nearkin.tuning.pages import gains_sheet
+    from nearkin.tuning.tables import gains_table
     from nearkin.tuning.tuned import gains_of
 
     gains = gains_of(gather([study.name], store.root), study.asked)
     if gains:
-        tables.sheet(gains_sheet(gains))
+        tables.sheet(gains_table(gains))
 
 
 def _read(file: str, words: Sequence[str], trials: int | None) -> "Study":
@@ -133,18 +133,18 @@ def show(study: "Study", store: Store, storage: str | None, figure: Path | None)
     """Print what is stored of a study's searches."""
     from nearkin.studies.search import searches_of
     from nearkin.studies.searching import searching
-    from nearkin.tuning import pages
+    from nearkin.tuning import tables as made
 
     folder = store.root / "studies" / study.name
     if storage is None and not (folder / "tune.db").exists():
         raise NearkinError(f"study {study.name} was not searched in {store.root}: nearkin tune FILE.yaml begins it")
     ledgers = searching(searches_of(study), store, storage).ledgers
-    tables.sheet(pages.found_sheet(ledgers))
+    tables.sheet(made.found_table(ledgers))
     for ledger in ledgers:
-        tables.sheet(pages.trials_sheet(ledger))
-    if (sheet := pages.importance_sheet(ledgers)) is not None:
+        tables.sheet(made.trials_table(ledger))
+    if (sheet := made.importance_table(ledgers)) is not None:
         tables.sheet(sheet)
     target = figure or folder / "tune.png"
     target.parent.mkdir(parents=True, exist_ok=True)
-    pages.history_figure(ledgers, target)
+    made.history_chart(ledgers).save(target.with_suffix(""), (target.suffix,))
     tables.out.print(f"figure: {target}", highlight=False, soft_wrap=True)
