@@ -34,11 +34,9 @@ def tables_of(comparison: Comparison) -> dict[str, Table]:
     tables = {"leaderboard": leaderboard(comparison)}
     if len(comparison.methods) > 1:
         first = comparison.reference
-        chosen = (
-            "" if first is None else f"differences to {first.name}" + ", first by validation" * (not comparison.against)
-        )
-        beside = untrained_pairs(comparison)
-        tables["differences"] = differences(comparison, first_family(comparison), chosen or ALL_PAIRS, beside)
+        title = ALL_PAIRS if first is None else f"differences to {first.name}"
+        title += ", first by validation" if first is not None and not comparison.against else ""
+        tables["differences"] = differences(comparison, first_family(comparison), title, untrained_pairs(comparison))
         tables["pairs"] = replace(differences(comparison, all_pairs(comparison), ALL_PAIRS), detail=True)
     ranked = standing_of(comparison)
     if ranked is not None:
