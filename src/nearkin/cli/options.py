@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,7 @@ def executor_of(workers: int | None, ray: str | None) -> "Executor":
 def with_address(words: Sequence[str]) -> list[str]:
     """The words of a command, with `auto` after a `--ray` that no address follows: an option takes a value or none."""
     told = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         told.append(word)
         if word == "--ray" and not re.fullmatch(r"auto|[^=]+:.*", following):
             told.append("auto")
