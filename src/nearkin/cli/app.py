@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Each group of commands has a file of its own."""
+"""The command line: parse, call, print. Each group of commands has a file of its own, `commands.py` lists them."""
 
 import errno
 import io
@@ -11,26 +11,9 @@ from typing import Annotated, Any
 import typer
 
 import nearkin
-from nearkin.cli.analyse import analyse_command
-from nearkin.cli.cache import cache_app
-from nearkin.cli.choose import choose_command
-from nearkin.cli.compare import compare_command, tournament_command
-from nearkin.cli.data import data_app
-from nearkin.cli.demo import demo_command
-from nearkin.cli.evaluate import evaluate_command
-from nearkin.cli.explain import explain_command
-from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.commands import LazyGroup, add_lines
 from nearkin.cli.options import with_address
-from nearkin.cli.published import claims_command, published_command
-from nearkin.cli.report import report_command
-from nearkin.cli.reproduce import reproduce_command
-from nearkin.cli.runs import runs_app
-from nearkin.cli.study import study_command
-from nearkin.cli.test import test_command
-from nearkin.cli.train import embed_command, train_command
-from nearkin.cli.tune import tune_command
-from nearkin.cli.weights import weights_command
-from nearkin.engine import distributed
+from nearkin.engine import rank
 from nearkin.engine.allocator import tune_allocator
 from nearkin.errors import NearkinError, PassingError, printable
 from nearkin.studies.cluster import ClusterLost
@@ -47,6 +30,7 @@ def print_version(asked: bool) -> None:
 
 
 app = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,28 +47,7 @@ def everything(
     """Train and compare image-retrieval embeddings fairly."""
 
 
-app.command("train")(train_command)
-app.command("embed")(embed_command)
-app.command("evaluate")(evaluate_command)
-app.command("test")(test_command)
-app.command("study")(study_command)
-app.command("tune")(tune_command)
-app.command("choose")(choose_command)
-app.command("compare")(compare_command)
-app.command("tournament")(tournament_command)
-app.command("published")(published_command)
-app.command("claims")(claims_command)
-app.command("report")(report_command)
-app.command("demo")(demo_command)
-app.command("reproduce")(reproduce_command)
-app.command("analyse")(analyse_command)
-app.command("list")(list_command)
-app.command("explain")(explain_command)
-app.command("doctor")(doctor_command)
-app.command("weights")(weights_command)
-app.add_typer(data_app, name="data")
-app.add_typer(cache_app, name="cache")
-app.add_typer(runs_app, name="runs")
+add_lines(app)
 
 
 def main() -> None:
@@ -142,7 +105,7 @@ def refused(error: Exception) -> str | None:
 
 def fail(message: str, code: int = 2) -> None:
     """One line on stderr, and an exit code."""
-    print(printable(f"nearkin: {distributed.prefix()}{message}"), file=sys.stderr)
+    print(printable(f"nearkin: {rank.prefix()}{message}"), file=sys.stderr)
     with suppress(OSError):  # what was printed before may not be writable either
         sys.stdout.flush()
     sys.exit(code)

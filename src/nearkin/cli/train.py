@@ -19,7 +19,7 @@ from nearkin.cli import tables
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.config.parse import parse_words, read_yaml
 from nearkin.config.spec import make_spec
-from nearkin.engine import distributed
+from nearkin.engine import rank
 from nearkin.errors import NearkinError
 from nearkin.progress import Lines, bar
 from nearkin.runs import embed, listing
@@ -51,11 +51,11 @@ def train_command(
     words = list(words or [])
     base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
     spec = make_spec(base, parse_words(words))
-    quiet = quiet or as_json or not distributed.first()
+    quiet = quiet or as_json or not rank.first()
     began = time.time()
     with resumable(), training_bar(tables.err, quiet) as watch:
         run = nearkin.train(spec, runs=runs, test=not no_test, watch=watch, tensorboard=tensorboard)
-    if not distributed.first():
+    if not rank.first():
         return
     if as_json:
         print(json.dumps(run.result if run.tested else run.read_json("final.json") | {"hash": run.hash}))
@@ -121,7 +121,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as stopped:
-        if distributed.first():
+        if rank.first():
             tables.err.print("interrupted; the same command goes on where this one stopped", highlight=False)
         raise typer.Exit(stopped.code if isinstance(stopped, SystemExit) else 130) from None  # type: ignore[arg-type]
     finally:
