@@ -8,6 +8,7 @@ from nearkin import registry
 from nearkin.config import recipes
 from nearkin.config.recipes import Recipe
 from nearkin.errors import NearkinError, choices
+from nearkin.present import Table
 from nearkin.registry import Registry, hyperparameters
 
 KINDS: dict[str, Registry] = {
@@ -45,6 +46,17 @@ def entries(kind: str) -> list[dict[str, Any]]:
             entry["defaults"] = {k: _shown(p.default) for k, p in hyperparameters(cls).items()}
         found.append(entry)
     return found
+
+
+def table(kind: str, entries: list[dict[str, Any]]) -> Table:
+    """The entries of a kind as a table: papers where there are any, else what each part is."""
+    last = "paper" if any("paper" in entry for entry in entries) else "about"
+    names = [name for name in ("name", "takes", "gives", "defaults", last) if any(name in entry for entry in entries)]
+    return Table(kind, names, [[_words(entry.get(name, "")) for name in names] for entry in entries])
+
+
+def _words(value: Any) -> str:
+    return ", ".join(f"{key}={of_key}" for key, of_key in value.items()) if isinstance(value, dict) else str(value)
 
 
 def takes(loss: Any) -> str:

@@ -39,26 +39,36 @@ Trust = Annotated[
 ]
 
 
+def runs_option(runs: Path) -> str:
+    """`--runs` for a command that is suggested, where it is needed."""
+    return "" if runs == Path("runs") else f" --runs {runs}"
+
+
+def words_of(text: str | None) -> list[str] | None:
+    """Words between commas, as of --by or --metrics; None for none."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()] or None
+
+
 def executor_of(workers: int | None, ray: str | None) -> "Executor":
     """Where the runs of a command are carried out: in processes of this machine, or by Ray."""
     if ray is None:
         from nearkin.studies.local import LocalProcesses
 
         return LocalProcesses(workers or 1)
-    from nearkin.cli import tables
+    from nearkin.cli.screen import say
     from nearkin.studies.ray import RayExecutor
 
-    return RayExecutor(workers, ray, say=lambda line: tables.err.print(line, highlight=False, soft_wrap=True))
+    return RayExecutor(workers, ray, say=lambda line: say(line, error=True))
 
 
 def with_address(words: Sequence[str]) -> list[str]:
     """The words of a command, with `auto` after a `--ray` that no address follows: an option takes a value or none."""
-    told = []
+    completed = []
     for word, following in zip_longest(words, words[1:], fillvalue=""):
-        told.append(word)
+        completed.append(word)
         if word == "--ray" and not re.fullmatch(r"auto|[^=]+:.*", following):
-            told.append("auto")
-    return told
+            completed.append("auto")
+    return completed
 
 
 def write_tables(

@@ -1,5 +1,5 @@
-"""What the command line prints: every word and every table goes through `say`; what programs read, through `say_json` and
-`say_exactly`."""
+"""What the command line prints: words and tables through `say`, what programs read through `say_json` and
+`say_exactly`. Nothing else in this room prints."""
 
 from __future__ import annotations
 
@@ -68,17 +68,24 @@ class Progress(Protocol):
 
 
 @contextmanager
-def following() -> Iterator[Callable[[Progress], None]]:
-    """Shows how far work is: a table on a terminal, elsewhere a line for whatever ends. Both on stderr."""
+def following() -> Iterator[Callable[[Progress | Table], None]]:
+    """Shows how far work is: a table on a terminal, elsewhere a line for whatever ends, both on stderr. A table that is
+    a result is printed and stays."""
     from rich.live import Live
 
-    with Live(console=err, refresh_per_second=4, transient=True) as live:
+    live = Live(console=err, refresh_per_second=4, transient=True)
 
-        def show(progress: Progress) -> None:
-            if err.is_terminal:
-                live.update(progress.table().rich())
-            else:
-                for line in progress.ended():
-                    say(line, error=True)
+    def show(news: Progress | Table) -> None:
+        if not hasattr(news, "ended"):
+            live.stop()
+            say(news)
+        elif err.is_terminal:
+            live.start()
+            live.update(news.table().rich())
+        else:
+            say(*news.ended(), error=True)
 
+    try:
         yield show
+    finally:
+        live.stop()

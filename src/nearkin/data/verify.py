@@ -86,7 +86,10 @@ class Report(present.Shown):
     @property
     def below(self) -> list[str]:
         """Every problem and every warning, and whether all is well."""
-        problems, warnings = [f"problem: {line}" for line in self.problems], [f"warning: {line}" for line in self.warnings]
+        problems, warnings = (
+            [f"problem: {line}" for line in self.problems],
+            [f"warning: {line}" for line in self.warnings],
+        )
         return [*problems, *warnings, "everything is in order" if self.ok else "something is wrong"]
 
 

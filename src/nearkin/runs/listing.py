@@ -90,9 +90,7 @@ class Listing(Shown):
         return dicts
 
 
-def find_runs(
-    runs: Path | str = "runs", *, where: Mapping[str, Any] | None = None, sort: str | None = None
-) -> Listing:
+def find_runs(runs: Path | str = "runs", *, where: Mapping[str, Any] | None = None, sort: str | None = None) -> Listing:
     """All stored runs, or those that fit.
 
     Parameters:
