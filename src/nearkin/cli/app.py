@@ -15,7 +15,7 @@ from nearkin.cli.commands import LazyGroup, add_lines
 from nearkin.cli.options import with_address
 from nearkin.engine import rank
 from nearkin.engine.allocator import tune_allocator
-from nearkin.errors import NearkinError, PassingError, printable
+from nearkin.errors import NearkinError, PassingError
 from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own copy of click, or takes the installed one
@@ -25,7 +25,9 @@ NO_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate|not enough memory
 def print_version(asked: bool) -> None:
     """`nearkin --version`."""
     if asked:
-        print(f"nearkin {nearkin.__version__}")
+        from nearkin.cli.screen import say
+
+        say(f"nearkin {nearkin.__version__}")
         raise typer.Exit
 
 
@@ -60,16 +62,16 @@ def main() -> None:
         sys.stdout.flush()  # here it can still be said that it failed
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # no words at all: the message is the help
-            print(error.format_message(), file=sys.stderr)
+            complain(error.format_message())
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
-        print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
+        complain(f"nearkin: {error}")
         os._exit(2)  # an orderly end would wait for Ray's threads
     except NearkinError as error:
         fail(str(error), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
-        print("nearkin: interrupted", file=sys.stderr)
+        complain("nearkin: interrupted")
         sys.exit(130)
     except BrokenPipeError:  # as in `nearkin runs list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,9 +105,16 @@ def refused(error: Exception) -> str | None:
     return None
 
 
+def complain(text: str) -> None:
+    """Print on stderr."""
+    from nearkin.cli.screen import say  # here: completion and --help need no screen
+
+    say(text, error=True)
+
+
 def fail(message: str, code: int = 2) -> None:
     """One line on stderr, and an exit code."""
-    print(printable(f"nearkin: {rank.prefix()}{message}"), file=sys.stderr)
+    complain(f"nearkin: {rank.prefix()}{message}")
     with suppress(OSError):  # what was printed before may not be writable either
         sys.stdout.flush()
     sys.exit(code)

@@ -24,10 +24,20 @@ class Command(NamedTuple):
         return getattr(import_module(f"nearkin.cli.{module}"), name)
 
 
-RUNS, LOOK = "Runs and comparisons", "Look around"  # panels of `nearkin --help`
+IMAGES, RUNS, LOOK = "Your images", "Runs and comparisons", "Look around"  # panels of `nearkin --help`
 COMMANDS = {  # word -> where it is, its line of help, its panel
+    "choose": Command(
+        "choose:choose_command",
+        "Screen losses on your images, train the best for real, test the winner once. Interrupted, it goes on.",
+        IMAGES,
+    ),
     "train": Command(
         "train:train_command", "Train one run; the same command again resumes it, or shows its stored result.", RUNS
+    ),
+    "test": Command(
+        "test:test_command",
+        "Test final runs, or test them again with other metrics: from stored embeddings, nothing is trained.",
+        RUNS,
     ),
     "embed": Command(
         "train:embed_command", "Embed new images with a trained run; `nearkin evaluate emb.npz` measures them.", RUNS
@@ -37,24 +47,9 @@ COMMANDS = {  # word -> where it is, its line of help, its panel
         "Retrieval, clustering and space metrics of anyone's embeddings, exact, in bounded memory.",
         RUNS,
     ),
-    "test": Command(
-        "test:test_command",
-        "Test final runs, or test them again with other metrics: from stored embeddings, nothing is trained.",
-        RUNS,
-    ),
     "study": Command(
         "study:study_command",
         "Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds.",
-        RUNS,
-    ),
-    "tune": Command(
-        "tune:tune_command",
-        "Search the settings of every row on validation classes; train fresh seeds with the best, test them once.",
-        RUNS,
-    ),
-    "choose": Command(
-        "choose:choose_command",
-        "Screen losses on your images, train the best for real, test the winner once. Interrupted, it goes on.",
         RUNS,
     ),
     "compare": Command(
@@ -62,31 +57,18 @@ COMMANDS = {  # word -> where it is, its line of help, its panel
         "Means with intervals, differences on what rows have in common, and a verdict for each of them.",
         RUNS,
     ),
-    "tournament": Command(
-        "compare:tournament_command",
-        "Ranks over experiments: total, average and sample standard deviation of every method's ranks.",
-        RUNS,
-    ),
-    "published": Command(
-        "published:published_command",
-        "Published tables: what they print, under which protocol, and what is wrong in them.",
-        RUNS,
-    ),
-    "claims": Command(
-        "published:claims_command", "What the sources say in words, and whether it holds in their own tables.", RUNS
+    "analyse": Command(
+        "analyse:analyse_command", "Look into what runs have learned: tables, and numbers and figures as files.", RUNS
     ),
     "report": Command(
         "report:report_command",
         "Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained.",
         RUNS,
     ),
-    "reproduce": Command(
-        "reproduce:reproduce_command",
-        "Train a stored run again and compare: bits on the same machine, metrics elsewhere; exit code 1 if it differs.",
+    "published": Command(
+        "published:published_command",
+        "Published tables and claims: what they print, under which protocol, and what is wrong in them.",
         RUNS,
-    ),
-    "analyse": Command(
-        "analyse:analyse_command", "Look into what runs have learned: tables, and numbers and figures as files.", RUNS
     ),
     "demo": Command(
         "demo:demo_command",
@@ -100,14 +82,18 @@ COMMANDS = {  # word -> where it is, its line of help, its panel
         LOOK,
     ),
     "doctor": Command("lists:doctor_command", "What this machine can do, what is missing, and the known traps.", LOOK),
-    "weights": Command(
-        "weights:weights_command",
-        "Which files of ImageNet weights are there for `weights=imagenet`, and how to get the others.",
-        LOOK,
-    ),
+    "runs": Command("runs:runs_app", "Look at stored runs.", LOOK),
     "data": Command("data:data_app", "Look at data sets.", LOOK),
     "cache": Command("cache:cache_app", "Look at images and features that are kept, and clear them.", LOOK),
-    "runs": Command("runs:runs_app", "Look at stored runs.", LOOK),
+}
+
+
+OPTIONS = {  # a word that one may look for -> the command that does it
+    "tune": "study FILE --tune-only",
+    "tournament": "compare NAME --ranks",
+    "claims": "published --claims",
+    "weights": "doctor --weights",
+    "reproduce": "runs reproduce RUN",
 }
 
 
@@ -116,6 +102,8 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the first word names; None while a word is completed that names none yet."""
+        if args[0] in OPTIONS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean 'nearkin {OPTIONS[args[0]]}'?")
         name, line, rest = super().resolve_command(ctx, args)
         return name, None if line is None else parser_of(line.name or ""), rest
 
