@@ -12,7 +12,7 @@ from nearkin.consent import trust_all
 from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
-    from nearkin.comparison.pages import Sheet
+    from nearkin.present import Table
     from nearkin.studies.scheduler import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
@@ -20,6 +20,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the tables as CSV: FILE, FILE-NAME.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="Only these runs, as backbone=resnet50; can be repeated."),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Runs at a time, one thread each; 1, or all that Ray has.")
 ]
@@ -72,19 +76,15 @@ def with_address(words: Sequence[str]) -> list[str]:
 
 
 def write_tables(
-    sheets: "Mapping[str, Sheet]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
+    tables: "Mapping[str, Table]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
 ) -> list[Path]:
     """Write tables under the names that were asked for: one table as FILE, several as FILE and FILE-NAME."""
-    from nearkin.studies.export import write_table
-
     files = []
     for path, ending in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")):
         if path is None:
             continue
-        for i, (name, sheet) in enumerate(sheets.items()):
-            stem = path.stem if i == 0 else f"{path.stem}-{name}"
-            file = path.with_name(f"{stem}{ending}")
+        for i, (name, table) in enumerate(tables.items()):
+            file = path.with_name(f"{path.stem if i == 0 else f'{path.stem}-{name}'}{ending}")
             check_writable(file)
-            write_table(file, sheet.header, sheet.rows, sheet.numbers, sheet.notes)
-            files.append(file)
+            files.append(table.write(file))
     return files

@@ -74,10 +74,10 @@ class PublishedTable:
         """(row, column) of every cell with a flag."""
         return {cell for flag in self.flags for cell in flag.cells}
 
-    def texts(self) -> list[list[str]]:
-        """The cells as they are printed: every column with its own number of decimals, a dash for what is not there."""
-        digits = [_decimals([row.cells[j] for row in self.rows]) for j in range(len(self.columns))]
-        return [[_text(cell, digits[j]) for j, cell in enumerate(row.cells)] for row in self.rows]
+    def decimals(self, column: int) -> int | None:
+        """How many decimals the numbers of a column are printed with; None where very small ones stand beside large
+        ones."""
+        return _decimals([row.cells[column] for row in self.rows])
 
     def find(self, column: str, part: str | None = None) -> int:
         """The place of a column."""
@@ -111,12 +111,6 @@ def _decimals(cells: Sequence[Cell | str | None]) -> int | None:
     values = [value for cell in cells if isinstance(cell, Cell) for value in cell if value is not None]
     most = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
     return most if most <= 2 else None
-
-
-def _text(cell: Cell | str | None, digits: int | None) -> str:
-    if not isinstance(cell, Cell):
-        return cell or "–"
-    return " ± ".join(f"{x:g}" if digits is None else f"{x:.{digits}f}" for x in cell if x is not None)
 
 
 def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> tuple[list[str], NDArray[np.float64]]:
