@@ -10,7 +10,8 @@ from rich.text import Text
 
 from nearkin.cli import tables
 from nearkin.cli.options import Json
-from nearkin.config.explain import LISTED, Entry, explain, shown, word_of
+from nearkin.config.catalogue import Catalogue, Entry, read_catalogue, shown
+from nearkin.registry import PARTS
 
 
 def explain_command(
@@ -18,7 +19,8 @@ def explain_command(
     as_json: Json = False,
 ) -> None:
     """What a setting means: default, source, choices, bounds; of a loss or another class, its formula too."""
-    found = explain(key)
+    catalogue = read_catalogue()
+    found = catalogue.explain(key)
     if as_json:
         print(json.dumps([entry.to_dict() for entry in found]))
         return
@@ -30,19 +32,19 @@ def explain_command(
         if i:
             tables.out.print()
         if entry.doc:
-            _class(entry)
+            _class(entry, catalogue)
         else:
-            _setting(entry)
+            _setting(entry, catalogue)
 
 
-def _setting(entry: Entry) -> None:
+def _setting(entry: Entry, catalogue: Catalogue) -> None:
     """A setting, a part or a group, in rows of two columns; below them what a part or group has."""
     title, see = entry.key, ""
     if entry.of:
-        title = f"{entry.key} of {word_of(entry.key.partition('.')[0])}={entry.of}"
+        title = f"{entry.key} of {catalogue.word_of(entry.key.partition('.')[0])}={entry.of}"
     elif entry.kind == "part":
-        title = f"{entry.key}: {word_of(entry.key)}=NAME"
-        see = f"`nearkin list {LISTED[entry.key]}`; `nearkin explain NAME` for one of them"
+        title = f"{entry.key}: {catalogue.word_of(entry.key)}=NAME"
+        see = f"`nearkin list {PARTS[entry.key].plural}`; `nearkin explain NAME` for one of them"
     elif entry.aliases:
         title = f"{entry.key}, in short {' or '.join(entry.aliases)}"
     tables.out.print(Text(title, "bold"))
@@ -65,7 +67,7 @@ def _setting(entry: Entry) -> None:
         tables.out.print(tables.table(None, dict.fromkeys(("key", "default", "meaning"), "left"), _escaped(lines)))
 
 
-def _class(entry: Entry) -> None:
+def _class(entry: Entry, catalogue: Catalogue) -> None:
     """A class: its docstring as help() shows it, and how a spec sets it."""
     tables.out.print(Text(f"{entry.kind} {entry.key}", "bold"))
     tables.out.print(Text(entry.doc), soft_wrap=True)
@@ -73,7 +75,7 @@ def _class(entry: Entry) -> None:
         tables.out.print(Text(f"\nStages, for model.cut: {', '.join(entry.choices)}"))
     if entry.settings:
         words = " ".join(f"{own.key}={shown(own.default)}" for own in entry.settings)
-        tables.out.print(Text(f"\nDefaults: {word_of(entry.kind)}={entry.key} {words}"), soft_wrap=True)
+        tables.out.print(Text(f"\nDefaults: {catalogue.word_of(entry.kind)}={entry.key} {words}"), soft_wrap=True)
 
 
 def _shared(entries: list[Entry]) -> list[Group]:

@@ -6,15 +6,17 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from nearkin.cli import catalogue, doctor, tables
+from nearkin.cli import tables
 from nearkin.cli.options import Json
+from nearkin.config.catalogue import read_catalogue
+from nearkin.registry import ALL_REGISTRIES
+
+KINDS = [*(each.plural for each in ALL_REGISTRIES), "recipes"]
 
 
-def list_command(
-    kind: Annotated[str, typer.Argument(help="|".join([*catalogue.KINDS, "recipes"]))], as_json: Json = False
-) -> None:
+def list_command(kind: Annotated[str, typer.Argument(help="|".join(KINDS))], as_json: Json = False) -> None:
     """What there is to choose from."""
-    found = catalogue.entries(kind)
+    found = read_catalogue().listed(kind)
     if as_json:
         print(json.dumps(found))
         return
@@ -30,6 +32,8 @@ def list_command(
 
 def doctor_command(as_json: Json = False) -> None:
     """What this machine can do, what is missing, and the known traps."""
+    from nearkin.cli import doctor  # here: it brings torch, and `nearkin list` should not
+
     findings = doctor.examine()
     if as_json:
         print(json.dumps([vars(f) for f in findings]))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearkin.consent import trust_all
-from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
-    from nearkin.comparison.pages import Sheet
+    from nearkin.comparison.sheet import Sheet
     from nearkin.studies.scheduler import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
@@ -65,12 +64,14 @@ def write_tables(
     sheets: "Mapping[str, Sheet]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
 ) -> list[Path]:
     """Write tables under the names that were asked for: one table as FILE, several as FILE and FILE-NAME."""
+    targets = [(path, end) for path, end in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")) if path is not None]
+    if not targets:
+        return []
+    from nearkin.storage import check_writable  # here: most commands print only, and should begin at once
     from nearkin.studies.export import write_table
 
     files = []
-    for path, ending in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")):
-        if path is None:
-            continue
+    for path, ending in targets:
         for i, (name, sheet) in enumerate(sheets.items()):
             stem = path.stem if i == 0 else f"{path.stem}-{name}"
             file = path.with_name(f"{stem}{ending}")

@@ -11,7 +11,7 @@ from nearkin.cli import tables
 from nearkin.cli.options import Csv, Json, Latex, Markdown, write_tables
 
 if TYPE_CHECKING:
-    from nearkin.comparison.pages import Sheet
+    from nearkin.comparison.sheet import Sheet
     from nearkin.literature.table import PublishedTable
 
 MARK = " !"  # stands behind a cell with a flag
@@ -45,7 +45,7 @@ def claims_command(
     as_json: Json = False,
 ) -> None:
     """What the sources say in words, and whether it holds in their own tables."""
-    from nearkin.comparison.pages import Sheet
+    from nearkin.comparison.sheet import Sheet
     from nearkin.literature.claims import check_source, claims
 
     chosen = [(claim, check_source(claim)) for claim in claims(source)]
@@ -74,7 +74,7 @@ def claims_command(
 
 def all_tables() -> "Sheet":
     """One row per published table."""
-    from nearkin.comparison.pages import Sheet
+    from nearkin.comparison.sheet import Sheet
     from nearkin.literature.tables import sources
     from nearkin.literature.tables import tables as published
 
@@ -101,7 +101,7 @@ def one_table(one: "PublishedTable", most: int | None = None) -> "Sheet":
         one: the table.
         most: how many flags of a kind are shown; None: all.
     """
-    from nearkin.comparison.pages import Sheet
+    from nearkin.comparison.sheet import Sheet
     from nearkin.literature.tables import sources
 
     keys = list(dict.fromkeys(key for row in one.rows for key in row.where))

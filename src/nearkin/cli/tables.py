@@ -6,28 +6,24 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from nearkin.data import Report
-from nearkin.evaluation.metrics.base import metric_of
-from nearkin.evaluation.retrieval import Evaluation
 from nearkin.progress import Screen
-from nearkin.runs import listing
-from nearkin.runs.store import Run
-from nearkin.studies import summary
-from nearkin.studies.cells import Study
-from nearkin.studies.pace import Pace
-from nearkin.studies.runner import Job
-from nearkin.studies.summary import Row
 
-if TYPE_CHECKING:
-    from nearkin.comparison.pages import Sheet
+if TYPE_CHECKING:  # what a table is made of is imported by whoever has it: `nearkin list` needs none of this
+    from nearkin.comparison.sheet import Sheet
+    from nearkin.data import Report
+    from nearkin.evaluation.retrieval import Evaluation
+    from nearkin.runs.store import Run
+    from nearkin.studies.cells import Study
+    from nearkin.studies.pace import Pace
+    from nearkin.studies.runner import Job
     from nearkin.studies.scheduler import Look
     from nearkin.studies.searching import Searching
+    from nearkin.studies.summary import Row
 
 TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None: the caller closed it
 WIDTH = None if TERMINAL or "COLUMNS" in os.environ else 160  # a file has no right edge
@@ -72,6 +68,8 @@ def number(metric: str, value: float | None) -> str:
     """A metric's value: shares in per cent, with their sign; others as they are."""
     if value is None or value != value:
         return "–"
+    from nearkin.evaluation.metrics.base import metric_of
+
     return f"{100 * value:.2f} %" if metric_of(metric).is_share else f"{value:.4f}"
 
 
@@ -95,7 +93,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def result_table(run: Run, untrained: Run | None = None) -> Group:
+def result_table(run: "Run", untrained: "Run | None" = None) -> Group:
     """Validation and test metrics of a final run, beside those of the untrained network where they are given."""
     validation, test = run.read_json("final.json")["validation"], run.metrics()
     rows = [[m, percent(validation.get(m)), number(m, test.get(m)).removesuffix(" %")] for m in test or validation]
@@ -107,8 +105,10 @@ def result_table(run: Run, untrained: Run | None = None) -> Group:
     return table(None, columns, rows)
 
 
-def result(run: Run, untrained: Run | None = None) -> None:
+def result(run: "Run", untrained: "Run | None" = None) -> None:
     """Print a final run: what it was, its metrics, how its epoch was chosen, where it is stored."""
+    from nearkin.runs import listing
+
     out.print(f"run:    {listing.describe(run.stored)}", highlight=False, soft_wrap=True)
     out.print(result_table(run, untrained))
     for line in result_words(run):
@@ -116,7 +116,7 @@ def result(run: Run, untrained: Run | None = None) -> None:
     out.print(f"stored: {run.path}", highlight=False, soft_wrap=True)
 
 
-def result_words(run: Run) -> list[str]:
+def result_words(run: "Run") -> list[str]:
     """The lines below the metrics: chosen epoch and rule, data, what was left out."""
     found = run.result if run.tested else run.read_json("final.json")
     chosen = f"epoch {found['epoch']} of {found['epochs_trained']}" if found["epochs_trained"] else "untrained"
@@ -158,8 +158,10 @@ def runs_table(rows: list[dict[str, Any]]) -> Group:
     return table(title, columns, lines)
 
 
-def study_table(study: Study, rows: list[Row]) -> Group:
+def study_table(study: "Study", rows: "list[Row]") -> Group:
     """One row per place on the axes, best validation first; validation beside test."""
+    from nearkin.studies import summary
+
     header, lines = summary.shown(study, rows)
     columns = {name: "left" if i < len(study.headings) else "right" for i, name in enumerate(header)}
     twin = f" (twin of {study.twin})" if study.twin else ""
@@ -169,8 +171,10 @@ def study_table(study: Study, rows: list[Row]) -> Group:
     return table(title, columns, lines, below="\n".join(summary.notes_of(study, rows)))
 
 
-def jobs_table(jobs: list[Job], pace: Pace) -> Group:
+def jobs_table(jobs: "list[Job]", pace: "Pace") -> Group:
     """What runs now, how far everything is, and the time left."""
+    from nearkin.runs import listing
+
     rows = []
     for job in jobs:
         if not job.running:
@@ -204,7 +208,7 @@ def searching_table(found: "Searching", look: "Look") -> Group:
     return table(title, {"row": "left", **right}, rows)
 
 
-def verified(report: Report) -> None:
+def verified(report: "Report") -> None:
     """What `data verify` found: counts, then every problem and warning in words."""
     official = report.official or {}
     rows = []
@@ -221,8 +225,12 @@ def verified(report: Report) -> None:
     out.print("everything is in order" if report.ok else "something is wrong", highlight=False)
 
 
-def evaluation_table(evaluation: Evaluation) -> Group:
+def evaluation_table(evaluation: "Evaluation") -> Group:
     """What was measured, over how many queries, and what was left out."""
+    import numpy as np
+
+    from nearkin.evaluation.metrics.base import metric_of
+
     title = f"{evaluation.n:,} queries, gallery of {evaluation.gallery:,}, {evaluation.distance}"
     columns = {"metric": "left", "value": "right"}
     if evaluation.intervals:

@@ -1,13 +1,14 @@
 """What a comparison shows: small tables of words and numbers, for the screen, for files and for the report."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.gather import Gathered
+from nearkin.comparison.sheet import Sheet
 from nearkin.comparison.tournament import Standing, standing, tables_of, words_of
 from nearkin.comparison.verdicts import (
     FEW,
@@ -32,17 +33,6 @@ from nearkin.studies.readings import READINGS
 
 ALL_PAIRS = "differences between all pairs"
 NOT_TESTED = "untrained: beside the family, not tested"
-
-
-@dataclass
-class Sheet:
-    """A table: a title, names of the columns, texts, and what a reader must know below it."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    numbers: int  # columns at the end that hold numbers; -1: none
-    notes: list[str] = field(default_factory=list)
 
 
 def sentence(note: str) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearkin.errors import NearkinError, choices
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Column(NamedTuple):
@@ -119,7 +120,9 @@ def _text(cell: Cell | str | None, digits: int | None) -> str:
     return " ± ".join(f"{x:g}" if digits is None else f"{x:.{digits}f}" for x in cell if x is not None)
 
 
-def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> tuple[list[str], NDArray[np.float64]]:
+def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> "tuple[list[str], NDArray[np.float64]]":
     """One column of tables with the same methods, for a tournament: methods, and one row of scores per table. (N, k)"""
+    import numpy as np  # here: reading tables takes none
+
     methods = tables[0].methods
     return methods, np.array([[table.value(method, column) for method in methods] for table in tables], dtype=float)
