@@ -175,3 +175,12 @@ ALL_REGISTRIES = (
     HEADS,
     ANALYSES,
 )
+PARTS = {  # part of a spec -> the classes that its name may stand for
+    "data": DATASETS,
+    "protocol": PROTOCOLS,
+    "sampler": SAMPLERS,
+    "loss": LOSSES,
+    "miner": MINERS,
+    "regulariser": REGULARISERS,
+    "method": METHODS,
+}

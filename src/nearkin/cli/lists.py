@@ -4,17 +4,20 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli import catalogue
 from nearkin.cli.options import Json
 from nearkin.cli.screen import say, say_json
+from nearkin.registry import ALL_REGISTRIES
+
+KINDS = [*(registry.plural for registry in ALL_REGISTRIES), "recipes"]
 
 
-def list_command(
-    kind: Annotated[str, typer.Argument(help="|".join([*catalogue.KINDS, "recipes"]))], as_json: Json = False
-) -> None:
+def list_command(kind: Annotated[str, typer.Argument(help="|".join(KINDS))], as_json: Json = False) -> None:
     """What there is to choose from."""
-    entries = catalogue.entries(kind)
-    say_json(entries) if as_json else say(catalogue.table(kind, entries))
+    from nearkin.config.catalogue import read_catalogue
+    from nearkin.config.explained import list_table
+
+    entries = read_catalogue().listed(kind)
+    say_json(entries) if as_json else say(list_table(kind, entries))
 
 
 def doctor_command(
@@ -29,8 +32,8 @@ def doctor_command(
 
         files = available_weights()
         say_json(files.to_dict()) if as_json else say(files)
-        return
-    from nearkin.engine.doctor import examine
+    else:
+        from nearkin.engine.doctor import examine
 
-    findings = examine()
-    say_json([vars(finding) for finding in findings.findings]) if as_json else say(findings)
+        findings = examine()
+        say_json([vars(finding) for finding in findings.findings]) if as_json else say(findings)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearkin.consent import trust_all
-from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
     from nearkin.present import Table
@@ -79,10 +78,13 @@ def write_tables(
     tables: "Mapping[str, Table]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
 ) -> list[Path]:
     """Write tables under the names that were asked for: one table as FILE, several as FILE and FILE-NAME."""
+    targets = [(path, end) for path, end in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")) if path is not None]
+    if not targets:
+        return []
+    from nearkin.storage import check_writable  # here: most commands print only, and should begin at once
+
     files = []
-    for path, ending in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")):
-        if path is None:
-            continue
+    for path, ending in targets:
         for i, (name, table) in enumerate(tables.items()):
             file = path.with_name(f"{path.stem if i == 0 else f'{path.stem}-{name}'}{ending}")
             check_writable(file)
