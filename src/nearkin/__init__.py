@@ -8,17 +8,54 @@ nearkin.evaluate(embeddings, labels)                               retrieval met
 nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
 
-from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
-from nearkin.config.spec import RunSpec, make_spec
-from nearkin.errors import NearkinError
-from nearkin.evaluation import metrics
-from nearkin.evaluation.retrieval import evaluate
-from nearkin.runs.embed import load
-from nearkin.runs.fit import train
-from nearkin.runs.reproduce import reproduce
-from nearkin.runs.test import test
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_PLACES = {  # public name -> module, or module:attribute; imported when the name is first used: torch takes seconds
+    "NearkinError": "nearkin.errors:NearkinError",
+    "RunSpec": "nearkin.config.spec:RunSpec",
+    "analysis": "nearkin.analysis",
+    "data": "nearkin.data",
+    "evaluate": "nearkin.evaluation.retrieval:evaluate",
+    "load": "nearkin.runs.embed:load",
+    "losses": "nearkin.losses",
+    "make_spec": "nearkin.config.spec:make_spec",
+    "methods": "nearkin.methods",
+    "metrics": "nearkin.evaluation.metrics",
+    "miners": "nearkin.miners",
+    "models": "nearkin.models",
+    "protocols": "nearkin.protocols",
+    "regularisers": "nearkin.regularisers",
+    "reproduce": "nearkin.runs.reproduce:reproduce",
+    "samplers": "nearkin.samplers",
+    "test": "nearkin.runs.test:test",
+    "train": "nearkin.runs.fit:train",
+}
+
+if TYPE_CHECKING:
+    from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
+    from nearkin.config.spec import RunSpec, make_spec
+    from nearkin.errors import NearkinError
+    from nearkin.evaluation import metrics
+    from nearkin.evaluation.retrieval import evaluate
+    from nearkin.runs.embed import load
+    from nearkin.runs.fit import train
+    from nearkin.runs.reproduce import reproduce
+    from nearkin.runs.test import test
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name, imported when it is first asked for."""
+        if name not in _PLACES:
+            raise AttributeError(f"module 'nearkin' has no attribute {name!r}")
+        module, _, attribute = _PLACES[name].partition(":")
+        value = import_module(module)
+        globals()[name] = getattr(value, attribute) if attribute else value
+        return globals()[name]
+
+
 __all__ = [
     "NearkinError",
     "RunSpec",
@@ -39,3 +76,8 @@ __all__ = [
     "test",
     "train",
 ]
+
+
+def __dir__() -> list[str]:
+    """What a tab completes."""
+    return __all__

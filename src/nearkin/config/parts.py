@@ -25,15 +25,7 @@ from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
-REGISTRIES = {
-    "data": registries.DATASETS,
-    "protocol": registries.PROTOCOLS,
-    "sampler": registries.SAMPLERS,
-    "loss": registries.LOSSES,
-    "miner": registries.MINERS,
-    "regulariser": registries.REGULARISERS,
-    "method": registries.METHODS,
-}
+REGISTRIES = registries.PARTS
 PARTS = tuple(REGISTRIES)
 ARBITRARY = ConfigDict(arbitrary_types_allowed=True)
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearkin.errors import NearkinError, choices
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Column(NamedTuple):
@@ -113,7 +114,9 @@ def _decimals(cells: Sequence[Cell | str | None]) -> int | None:
     return most if most <= 2 else None
 
 
-def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> tuple[list[str], NDArray[np.float64]]:
+def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> "tuple[list[str], NDArray[np.float64]]":
     """One column of tables with the same methods, for a tournament: methods, and one row of scores per table. (N, k)"""
+    import numpy as np  # here: reading tables takes none
+
     methods = tables[0].methods
     return methods, np.array([[table.value(method, column) for method in methods] for table in tables], dtype=float)

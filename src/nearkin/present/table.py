@@ -65,6 +65,8 @@ class Column:
             words = GAP if GAP in (words, end) else words if words == end else f"{words} to {end}"
         if words != GAP and self.plus_minus and row[self.plus_minus] is not None:
             words += f" ± {unit.text(row[self.plus_minus], self.digits)}"
+        if words != GAP and unit is not self.unit and unit.mark:  # no heading can say it for all rows
+            words += f" {unit.mark}"
         if words != GAP and self.star and row[self.star]:
             words += "*"
         return words
