@@ -79,6 +79,9 @@ class TestImport:
         assert module == nearkin._PLACES[name]
         assert vars(nearkin)[name] is value
 
+    def test_a_module_is_a_name_too(self):
+        assert run("import nearkin\nprint(nearkin.pairs.Pairs.__name__)")[0] == "Pairs\n"
+
     def test_another_name_is_an_attribute_error(self):
         with pytest.raises(AttributeError, match="module 'nearkin' has no attribute 'trian'"):
             nearkin.trian  # noqa: B018
