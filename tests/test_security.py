@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
-import nearkin
+import nearkin.runs.embed
 from nearkin import consent
 from nearkin.cli.app import app
 from nearkin.config.spec import make_spec, stored_spec

@@ -9,6 +9,7 @@ nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a l
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """A public name, imported when it is first asked for."""
-        if name not in _PLACES:
+        """A public name, or a module of the package (`nearkin.pairs`), imported when it is first asked for."""
+        module, _, attribute = _PLACES.get(name, f"nearkin.{name}").partition(":")
+        if name not in _PLACES and (name.startswith("_") or find_spec(module) is None):
             raise AttributeError(f"module 'nearkin' has no attribute {name!r}")
-        module, _, attribute = _PLACES[name].partition(":")
         value = import_module(module)
         globals()[name] = getattr(value, attribute) if attribute else value
         return globals()[name]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-import nearkin
+import nearkin.engine.loop
+import nearkin.runs.fit
 from nearkin.runs.store import Run, Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

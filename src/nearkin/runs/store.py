@@ -49,7 +49,7 @@ class Store:
         root: the folder, by default `runs`.
 
     Example:
-        for run in nearkin.runs.store.Store("runs").runs():
+        for run in Store("runs").runs():
             print(run.hash, run.done)
     """
 
