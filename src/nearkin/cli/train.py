@@ -17,7 +17,7 @@ import nearkin
 from nearkin.cache import cache_dir
 from nearkin.cli import tables
 from nearkin.cli.options import Json, Runs, Trust
-from nearkin.config.parse import parse_words, read_yaml
+from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
 from nearkin.engine import distributed
 from nearkin.errors import NearkinError
@@ -48,9 +48,7 @@ def train_command(
 
     Many processes: torchrun --nproc-per-node 2 -m nearkin train ...
     """
-    words = list(words or [])
-    base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
-    spec = make_spec(base, parse_words(words))
+    spec = make_spec(*read_words(words or []))
     quiet = quiet or as_json or not distributed.first()
     began = time.time()
     with resumable(), training_bar(tables.err, quiet) as watch:

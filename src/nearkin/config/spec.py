@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from nearkin import registry as registries
 from nearkin.config import identity
 from nearkin.config.born import born, original_defaults, original_defaults_of, unset
-from nearkin.config.parse import ALIASES, canonical, flatten, read_yaml
+from nearkin.config.parse import ALIASES, canonical, check_values, flatten, read_yaml
 from nearkin.config.parts import (
     PARTS,
     DataSpec,
@@ -206,6 +206,8 @@ def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) ->
         if source is None:
             continue
         new = canonical(source.tree() if isinstance(source, RunSpec) else source)
+        if not isinstance(source, RunSpec) and not stored:
+            check_values(new)
         if not isinstance(source, RunSpec):  # a spec holds what its recipe says already
             recipe = new.get("recipe", recipe)
         for key in _replaced(words, new):
