@@ -1,7 +1,5 @@
 """Sentences that a newcomer stumbled on: what was wrong is said in one line that names what was written."""
 
-
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -63,7 +61,10 @@ def test_an_empty_value(key):
 def test_a_number_beyond_all_numbers(text):
     for key, words in {"loss.margin": ["loss=triplet"], "train.lr": [], "sampler.per_class": []}.items():
         said = refusal(make_spec, parse_words([*words, f"{key}={text}"]))
-        assert said == f"{key}={float(text.replace('.', '', 1) if text[0] == '.' else text)}: input should be a finite number"
+        assert (
+            said
+            == f"{key}={float(text.replace('.', '', 1) if text[0] == '.' else text)}: input should be a finite number"
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,9 @@ def test_yes_is_no_number(words):
 def test_a_key_twice_in_yaml(tmp_path, monkeypatch, capsys):
     said = refusal(load_yaml, "axes: {loss: [triplet]}\nseeds: [0]\nname: a\nseeds: [1]\n")
     assert "'seeds' is given twice, in lines 2 and 4" in said
-    assert "'dim' is given twice, in lines 3 and 4" in refusal(load_yaml, "base:\n  loss: triplet\n  dim: 4\n  dim: 5\n")
+    assert "'dim' is given twice, in lines 3 and 4" in refusal(
+        load_yaml, "base:\n  loss: triplet\n  dim: 4\n  dim: 5\n"
+    )
     assert "twice in line 1" in refusal(load_yaml, "{dim: 4, dim: 5}")
     (tmp_path / "s.yaml").write_text("axes: {loss: [triplet]}\nseeds: [0]\nseeds: [1]\n")
     assert "s.yaml" in command(monkeypatch, capsys, "study", str(tmp_path / "s.yaml"))

@@ -58,7 +58,9 @@ def refusal(value: Any, annotation: Any) -> str | None:
     types, literals = _members(annotation)
     if not types <= WORDS.keys() or not (types or literals):
         return None
-    if any(_fits(value, kind) for kind in types) or any(value == known and type(value) is type(known) for known in literals):
+    if any(_fits(value, kind) for kind in types) or any(
+        value == known and type(value) is type(known) for known in literals
+    ):
         return None
     if float in types and isinstance(value, Real) and not isinstance(value, bool):
         return "must be a finite number"

@@ -37,7 +37,9 @@ def read_words(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, parse_words(words)
     _check_spaces(words)
     if (words[0] in ALIASES or words[0].partition(".")[0] in SECTIONS) and not Path(words[0]).exists():
-        raise NearkinError(f"{words[0]!r} is a setting: write {words[0]}=VALUE; a file of settings is named run.yaml, say")
+        raise NearkinError(
+            f"{words[0]!r} is a setting: write {words[0]}=VALUE; a file of settings is named run.yaml, say"
+        )
     return read_yaml(Path(words[0])), parse_words(words[1:])
 
 
@@ -59,7 +61,8 @@ def parse_words(words: Sequence[str]) -> dict[str, Any]:
 
 def _check_spaces(words: Sequence[str]) -> None:
     """Refuse `dataset = folder`, which a shell cuts into three words, and `dataset= folder`."""
-    for before, word, after in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True):
+    padded = ["", *words, ""]
+    for before, word, after in zip(padded, words, padded[2:], strict=False):
         if word.startswith("=") and before and "=" not in before:
             written = [before, word] if len(word) > 1 else [before, word, after]
         elif word.endswith("=") and word.count("=") == 1 and len(word) > 1 and after and "=" not in after:

@@ -154,8 +154,10 @@ def rebuild(spec: RunSpec) -> Model:
 def load_model(model: Model, run: Run) -> None:
     """Put the chosen weights of a run into a model; every process gets those that rank 0 reads."""
     state = ranks().share(lambda: run.load("model.pt"))
+    if state is None:
+        raise run.damaged(f"model.pt is missing; `nearkin runs rm {run.hash}` and train again")
     try:
-        model.load_state_dict(state["model"])  # type: ignore[index]
+        model.load_state_dict(state["model"])
     except (KeyError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise NearkinError(f"{run.path}/model.pt does not fit the model of its spec: {reason}") from error
