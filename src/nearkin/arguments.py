@@ -36,8 +36,8 @@ def _checked(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def checked(self: Any, *values: Any, **named: Any) -> None:
         try:
-            given = signature().bind(self, *values, **named).arguments
-        except TypeError:  # too many or too few: Python says it best
+            given = signature().bind_partial(self, *values, **named).arguments
+        except TypeError:  # too many, or a name that it does not have: Python says it best
             given = {}
         check_values(type(self).__name__, given, signature().parameters)
         init(self, *values, **named)

@@ -13,7 +13,6 @@ from nearkin.data.table import Table
 from nearkin.errors import NearkinError, and_more
 from nearkin.registry import DATASETS
 
-
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of a .csv file; the first of equals
 
 

@@ -98,7 +98,7 @@ def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
         k = resolved.sampler.params.get("per_class", per_class.default)
         if k > batch:
             raise NearkinError(
-                f"sampler.per_class={k}: at most {batch}, the images of a batch; training has {len(labels)} images, and "
+                f"sampler.per_class={k}: at most {batch}, the images of a batch; training has {len(labels)}, and "
                 f"train.batch is {resolved.train.batch} unless it is set"
             )
         distinct = k * (int(labels.max()) + 1) if resolved.sampler.name in ("balanced", "covering") else batch
