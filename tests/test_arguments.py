@@ -44,7 +44,7 @@ def build(cls, **settings):
     return cls(**{name: HANDED[name] for name in needed if name in HANDED} | settings)
 
 
-@pytest.mark.parametrize(("cls", "parameter"), parameters())
+@pytest.mark.parametrize(("cls", "parameter"), list(parameters()))
 def test_a_wrong_type(cls, parameter):
     plain = [kind for kind in WRONG if kind is parameter.annotation]
     for value in WRONG[plain[0]] if plain else (object(),):
@@ -54,7 +54,7 @@ def test_a_wrong_type(cls, parameter):
         assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("cls", "parameter"), parameters())
+@pytest.mark.parametrize(("cls", "parameter"), list(parameters()))
 def test_the_default_and_its_like_are_taken(cls, parameter):
     default = parameter.default
     if default is parameter.empty:
