@@ -105,5 +105,5 @@ def test_what_is_no_image(run, pixels, image, words):
 def test_nothing(run):
     with pytest.raises(NearkinError, match="there are no images to embed"):
         nearkin.embed(run, [])
-    with pytest.raises(NearkinError, match="an int is no image"):
+    with pytest.raises(NearkinError, match="images=7: a path, bytes"):
         nearkin.embed(run, 7)

@@ -80,9 +80,7 @@ def _listed(images: Any) -> list[Any]:
     if one_array or isinstance(images, bytes | bytearray | memoryview | Image.Image):
         return [images]
     if not isinstance(images, Iterable):
-        raise NearkinError(
-            f"an {type(images).__name__} is no image: give a path, bytes, a PIL image, an array, or a list"
-        )
+        raise NearkinError(f"images={images!r}: a path, bytes, a PIL image, an array, or a list of them")
     return list(images)
 
 
