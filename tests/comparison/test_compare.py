@@ -115,7 +115,7 @@ def test_data_sets_are_never_mixed(tmp_path):
             name = f"{loss}{data}".ljust(12, "0")
             add_run(tmp_path, name, {"loss": loss}, {"map_at_r": value + i / 10}, data_hash=data)
     names = [run.name for run in tmp_path.iterdir() if run.is_dir()]
-    with pytest.raises(NearkinError, match=r"2 data sets.*--by data,loss compares within each"):
+    with pytest.raises(NearkinError, match=r"2 data sets.*by=data,loss compares within each"):
         compare(gather(names, tmp_path), by=["loss"])
     found = compare(gather(names, tmp_path), by=["data", "loss"])
     assert [len(each.methods) for each in found] == [2, 2]

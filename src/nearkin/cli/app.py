@@ -19,6 +19,7 @@ from nearkin.cli.data import data_app
 from nearkin.cli.demo import demo_command
 from nearkin.cli.evaluate import evaluate_command
 from nearkin.cli.explain import explain_command
+from nearkin.cli.flags import in_flags
 from nearkin.cli.lists import doctor_command, list_command
 from nearkin.cli.options import with_address
 from nearkin.cli.published import claims_command, published_command
@@ -101,10 +102,10 @@ def main() -> None:
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
-        print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
+        print(printable(f"nearkin: {in_flags(str(error))}"), file=sys.stderr, flush=True)
         os._exit(2)  # an orderly end would wait for Ray's threads
     except NearkinError as error:
-        fail(str(error), 1 if isinstance(error, PassingError) else 2)
+        fail(in_flags(str(error)), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
         print("nearkin: interrupted", file=sys.stderr)
         sys.exit(130)

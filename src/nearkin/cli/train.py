@@ -16,6 +16,7 @@ from rich.text import Text
 import nearkin
 from nearkin.cache import cache_dir
 from nearkin.cli import tables
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
@@ -91,7 +92,9 @@ def _untrained(run: Run, runs: Path) -> Run | None:
     try:
         return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
     except NearkinError as error:  # a store that cannot be written: show what is there
-        tables.err.print(f"without the untrained network beside it: {error}", highlight=False, markup=False)
+        tables.err.print(
+            f"without the untrained network beside it: {in_flags(str(error))}", highlight=False, markup=False
+        )
         return None
 
 

@@ -75,11 +75,11 @@ def canonical_metric(metric: str) -> str:
     if metric.startswith(("train.", "validation ")):
         name = metric.removeprefix("validation ").removeprefix("train.").partition("@")[0]
         if name not in METRICS:
-            raise NearkinError(f"--metric {metric}: {choices(name, METRICS.names())}")
+            raise NearkinError(f"metric={metric}: {choices(name, METRICS.names())}")
         return metric
     found = parse(metric)
     if not found:
-        raise NearkinError(f"--metric {metric}: which k? For example {metric}@1")
+        raise NearkinError(f"metric={metric}: which k? For example {metric}@1")
     return found[0].key
 
 
@@ -105,7 +105,7 @@ def compare(
     """
     metric = canonical_metric(metric)
     if reading not in READINGS:
-        raise NearkinError(f"--reading {reading}: {choices(reading, READINGS)}")
+        raise NearkinError(f"reading={reading}: {choices(reading, READINGS)}")
     if not gathered.tested:
         raise gathered.nothing_tested()
     keys = tuple(by) if by else gathered.axes or ("loss",)
@@ -116,7 +116,7 @@ def compare(
         names = [f"{members[0].settings['data.name']} ({len(members)} runs)" for members in sets.values()]
         raise NearkinError(
             f"the runs are of {len(sets)} data sets, {' and '.join(names)}, whose values cannot be compared: "
-            f"--by {','.join(['data', *keys])} compares within each"
+            f"by={','.join(['data', *keys])} compares within each"
         )
     rows = tuple(key for key in keys if key not in DATA_KEYS) or ("loss",)
     if within is None and metric_of(metric).is_share:
@@ -157,7 +157,7 @@ def _one(
     every = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
     methods = [method for method in every if method.values]
     if not methods:
-        raise NearkinError(f"--metric {metric}: none of the {len(members)} runs has it")
+        raise NearkinError(f"metric={metric}: none of the {len(members)} runs has it")
     sign = metric_of(metric).sign or 1
     methods.sort(key=lambda m: -sign * m.interval.mean if m.interval else 0.0)
     keys = beside(gathered, members, by)

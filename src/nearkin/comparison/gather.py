@@ -265,5 +265,5 @@ def label_of(member: Member, key: str) -> str:
     full = ALIASES.get(key, key)
     if full not in member.settings:
         known = {*member.labels, *member.settings, *ALIASES}
-        raise NearkinError(f"--by {key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}")
+        raise NearkinError(f"by={key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}")
     return str(member.settings[full])

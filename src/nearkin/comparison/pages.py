@@ -339,6 +339,6 @@ def measured_claims(sheet: Sheet) -> Sheet:
     left = len(sheet.rows) - len(rows)
     note = (
         f"{left} {'further ' if rows else ''}claims are not tested here: they are about other data, networks, "
-        "sizes or methods; --csv, --markdown and --latex write all of them"
+        "sizes or methods; a table that is written to a file has all of them"
     )
     return Sheet(sheet.title, sheet.header, rows, sheet.numbers, [*sheet.notes, *([note] if left else [])])

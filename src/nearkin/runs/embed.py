@@ -104,7 +104,7 @@ def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, sk
         skip: leave unreadable images out instead of stopping at the first.
     """
     if output.suffix != ".npz":
-        raise NearkinError(f"-o {output}: embeddings are written as .npz")
+        raise NearkinError(f"output={output}: embeddings are written as .npz")
     paths = images_from(images)
     check_writable(output)
     skipped = unreadable(paths) if skip else []

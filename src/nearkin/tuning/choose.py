@@ -73,7 +73,7 @@ class Choice:
         began: float | None = None,
     ):
         if not minutes > 0:
-            raise NearkinError(f"--minutes {minutes:g}: above 0; half a minute is the least that says anything")
+            raise NearkinError(f"minutes={minutes:g}: above 0; half a minute is the least that says anything")
         self.began = time.monotonic() if began is None else began
         self.seconds, self.store, self.workers, self.say = 60 * minutes, store, workers, say
         self.known: dict[str, Data] = {}
