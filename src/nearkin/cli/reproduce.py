@@ -7,7 +7,8 @@ import typer
 
 from nearkin.cli import tables
 from nearkin.cli.options import Runs, Trust
-from nearkin.cli.train import resumable, training_bar
+from nearkin.cli.train import resumable
+from nearkin.runs.watching import training_bar
 
 
 def reproduce_command(

@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 import nearkin
-from nearkin.cache import cache_dir
 from nearkin.cli import tables
 from nearkin.cli.flags import in_flags
 from nearkin.cli.options import Json, Runs, Trust
@@ -22,10 +19,9 @@ from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
 from nearkin.engine import distributed
 from nearkin.errors import NearkinError
-from nearkin.progress import Lines, bar
-from nearkin.runs import embed, listing
-from nearkin.runs.events import Watch
+from nearkin.runs import embed
 from nearkin.runs.store import Run
+from nearkin.runs.watching import training_bar
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
 
@@ -127,62 +123,3 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(stopped.code if isinstance(stopped, SystemExit) else 130) from None  # type: ignore[arg-type]
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
-    """A progress bar fed by the training loop; the plan, epochs and warnings are printed above it."""
-
-    def say(text: str | Text) -> None:
-        if not quiet:
-            console.print(text, highlight=False, soft_wrap=True)
-
-    with bar("training", console=console, hide=quiet) as advance:
-        drawn, total = 0.0, 0
-        every = 0.1 if console.is_terminal else 0.0  # lines keep their own time
-
-        def watch(entry: dict[str, Any]) -> None:
-            nonlocal drawn, total
-            if "plan" in entry:
-                total = entry["plan"]["steps"]
-                for line in plan_lines(entry["plan"]):
-                    say(line)
-                if isinstance(advance, Lines):
-                    advance.began = time.monotonic()  # decoding is over: training begins here
-            elif "resumed" in entry:
-                epoch = entry["resumed"]["epoch"]
-                at = f"at epoch {epoch}" if epoch > 0 else "in the warm-up"
-                say(f"resumed {at}, step {entry['resumed']['step']}")
-            elif "epoch_end" in entry:
-                epoch, epochs = entry["epoch_end"], entry["epochs"]
-                scores = " ".join(f"{m} {tables.percent(v)}" for m, v in entry.get("validation", {}).items())
-                if epoch > 0:
-                    say(f"epoch {epoch:>3}/{epochs}  {f'validation {scores}' if scores else 'no validation'}")
-                else:
-                    say("warm-up" + (f", {-epoch} epochs of it left" if epoch else ""))
-                if "warning" in entry:
-                    say(Text.assemble(("warning:", "yellow"), f" {entry['warning']}"))
-            elif "step" in entry and time.monotonic() - drawn > every:
-                drawn = time.monotonic()
-                active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
-                at = listing.place(entry["epoch"], entry["epochs"])
-                place = "" if console.is_terminal else f"{at}, " if at == "warm-up" else f"epoch {at}, "
-                speed = f"{entry['images_per_s']:.0f} images/s"
-                advance(entry["step"], total, f"{place}loss {entry['loss']:.4g}{active}, {speed}")
-
-        yield watch
-
-
-def plan_lines(plan: dict[str, Any]) -> list[str]:
-    """What is about to happen, in words."""
-    lines = [f"data: {plan['split']}; what is computed from images is kept in {cache_dir()}"]
-    if plan["epochs"] == 0:
-        return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
-    warmup = f"{plan['warmup']} of warm-up and " if plan["warmup"] else ""
-    lines.append(
-        f"plan: {warmup}{plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {plan['steps']:,} steps "
-        f"in all, batches of {plan['batch']}; stored in {plan['path']}"
-    )
-    if plan.get("again"):
-        lines.append("this run was begun before, but nothing was saved yet: it starts anew")
-    return lines

@@ -1,6 +1,7 @@
 """Settings as people write them: key=value words and YAML files, as plain mappings."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,15 @@ def read_words(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{words[0]!r} is a setting: write {words[0]}=VALUE; a file of settings is named run.yaml, say"
         )
     return read_yaml(Path(words[0])), parse_words(words[1:])
+
+
+def read_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same of one string, as on the command line: `run.yaml loss=margin root='my images'`."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise NearkinError(f"{text!r} has an opening quotation mark and no closing one") from error
+    return read_words(words)
 
 
 def parse_words(words: Sequence[str]) -> dict[str, Any]:

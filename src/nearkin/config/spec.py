@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from nearkin import registry as registries
 from nearkin.config import identity
 from nearkin.config.born import born, original_defaults, original_defaults_of, unset
-from nearkin.config.parse import ALIASES, canonical, check_values, flatten, read_yaml
+from nearkin.config.parse import ALIASES, canonical, check_values, flatten, read_text, read_yaml
 from nearkin.config.parts import (
     PARTS,
     DataSpec,
@@ -186,16 +186,19 @@ class RunSpec(Frozen):
         return identity.differences(trees[0], trees[1], born)
 
 
-def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
-    """A spec from words or trees; later sources win. One that names another part (another loss, data set, ...) begins
+def make_spec(*sources: Mapping[str, Any] | RunSpec | str | None) -> RunSpec:
+    """A spec from words, as a mapping or as one string, or from trees; later sources win. One that names another part (another loss, data set, ...) begins
     with that part's own defaults: what earlier sources set for the old one is gone.
 
     Words and trees are the user's: import paths in them are consented to. A `RunSpec` is not: it may be a stored run's.
     """
+    read: list[Mapping[str, Any] | RunSpec | None] = []
     for source in sources:
+        read += read_text(source) if isinstance(source, str) else [source]
+    for source in read:
         if source is not None and not isinstance(source, RunSpec):
             consent(import_paths(source))
-    return _made(*sources)
+    return _made(*read)
 
 
 def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) -> RunSpec:

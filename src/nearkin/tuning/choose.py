@@ -16,6 +16,7 @@ from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.progress import bar
+from nearkin.runs.events import silent
 from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
@@ -166,7 +167,7 @@ class Choice:
             from nearkin.runs.fit import train
 
             self.say("the untrained network ...")
-            train(untrained, runs=self.store, test=False)
+            train(untrained, runs=self.store, test=False, watch=silent)
         if "plan" not in self.state:
             self.say("trying a few steps ...")
             costs = self._costs(prepared)
