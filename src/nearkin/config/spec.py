@@ -1,7 +1,8 @@
 """Specs: everything that decides the result of a run, typed and frozen.
 
     read_spec("run.yaml")                                   a file
-    make_spec({"loss": "margin", "loss.beta": 1.2})         words, as on the command line
+    make_spec("loss=margin loss.beta=1.2")                  words, as on the command line
+    make_spec({"loss": "margin", "loss.beta": 1.2})         the same as a mapping
     make_spec({"loss": {"name": "margin", "beta": 1.2}})    a tree, as in YAML
 
 A bare word is an alias (`loss` = `loss.name`, `dim` = `model.dim`, ...); anything else is dotted. Parts (loss,
@@ -187,8 +188,8 @@ class RunSpec(Frozen):
 
 
 def make_spec(*sources: Mapping[str, Any] | RunSpec | str | None) -> RunSpec:
-    """A spec from words, as a mapping or as one string, or from trees; later sources win. One that names another part (another loss, data set, ...) begins
-    with that part's own defaults: what earlier sources set for the old one is gone.
+    """A spec from words, as a mapping or as one string, or from trees; later sources win. One that names another part
+    (another loss, data set, ...) begins with that part's own defaults: what earlier ones set for the old one is gone.
 
     Words and trees are the user's: import paths in them are consented to. A `RunSpec` is not: it may be a stored run's.
     """

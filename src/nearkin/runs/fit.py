@@ -53,8 +53,7 @@ def train(
     state and torch's settings are afterwards what they were.
 
     Parameters:
-        spec: words, as one string or a mapping, or a tree, as on the command line or in YAML; a `RunSpec`; or a run that
-            is prepared already.
+        spec: words, as one string or a mapping, or a tree, as in YAML; a `RunSpec`; or a run that is prepared already.
         runs: the folder of the stored runs, or the store itself.
         test: test the final model; `nearkin.test` does it later.
         watch: called with every entry of the log; None: progress is shown on stderr. `nearkin.runs.events.silent` is
