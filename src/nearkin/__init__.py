@@ -3,7 +3,7 @@
 nearkin.train({"dataset": "glyphs", "loss": "multi_similarity"})   a run, stored under runs/
 nearkin.test(run, metrics=["nmi", "recall@100"])                   more metrics of it, without training
 nearkin.reproduce(run)                                             the same trained again, and compared
-nearkin.load(run).embed(images)                                    its model on new images
+nearkin.embed(run, images)                                         its model on new images
 nearkin.evaluate(embeddings, labels)                               retrieval metrics of any embeddings
 nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
@@ -19,6 +19,7 @@ _PLACES = {  # public name -> module, or module:attribute; imported when the nam
     "RunSpec": "nearkin.config.spec:RunSpec",
     "analysis": "nearkin.analysis",
     "data": "nearkin.data",
+    "embed": "nearkin.runs.embed:embed",
     "evaluate": "nearkin.evaluation.retrieval:evaluate",
     "load": "nearkin.runs.embed:load",
     "losses": "nearkin.losses",
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from nearkin.errors import NearkinError
     from nearkin.evaluation import metrics
     from nearkin.evaluation.retrieval import evaluate
-    from nearkin.runs.embed import load
+    from nearkin.runs.embed import embed, load
     from nearkin.runs.fit import train
     from nearkin.runs.reproduce import reproduce
     from nearkin.runs.test import test
@@ -62,6 +63,7 @@ __all__ = [
     "RunSpec",
     "analysis",
     "data",
+    "embed",
     "evaluate",
     "load",
     "losses",

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nearkin.arguments import check_arguments
 from nearkin.consent import check_consent, is_path
 from nearkin.errors import NearkinError, choices
 
@@ -69,7 +70,7 @@ class Registry:
             self._form = form
 
     def register(self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None) -> Callable[[type], type]:
-        """Class decorator.
+        """Class decorator. The constructor then refuses what its annotations do not allow (arguments.py).
 
         Parameters:
             name: as it is written in specs. A name that is taken cannot be taken again; the same class may register
@@ -84,6 +85,7 @@ class Registry:
             if known is not None and (known.__qualname__, known.__module__) != (cls.__qualname__, cls.__module__):
                 where = f"{known.__module__}.{known.__qualname__}"
                 raise NearkinError(f"{self.kind} {name!r} is already registered by {where}; take another name")
+            check_arguments(cls)
             cls.name = name  # type: ignore[attr-defined]
             cls.version = version  # type: ignore[attr-defined]
             cls.born = dict(born or {})  # type: ignore[attr-defined]

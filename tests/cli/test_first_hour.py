@@ -18,9 +18,9 @@ import nearkin
 from nearkin import progress
 from nearkin.cache import cached
 from nearkin.cli.app import app
-from nearkin.cli.train import plan_lines, training_bar
 from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
+from nearkin.runs.training_bar import plan_lines, training_bar
 
 
 def call(*words, **options):

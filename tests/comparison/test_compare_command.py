@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from nearkin.cli import tables
 from nearkin.cli.app import app
+from nearkin.cli.flags import in_flags
 from nearkin.comparison.result import compare
 
 VALUES = {
@@ -130,7 +131,7 @@ def test_the_published_tournament(tmp_path):
 def test_bad_words(store, words, said):
     done = nearkin(*words, "--runs", store)
     assert done.exit_code != 0
-    assert said in str(done.exception)
+    assert said in in_flags(str(done.exception))
 
 
 def test_runs_of_two_data_sets_need_the_word_data(store):

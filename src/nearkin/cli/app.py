@@ -12,6 +12,7 @@ import typer
 
 import nearkin
 from nearkin.cli.commands import LazyGroup, add_lines
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import with_address
 from nearkin.engine import rank
 from nearkin.engine.allocator import tune_allocator
@@ -66,10 +67,10 @@ def main() -> None:
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
-        complain(f"nearkin: {error}")
+        complain(f"nearkin: {in_flags(str(error))}")
         os._exit(2)  # an orderly end would wait for Ray's threads
     except NearkinError as error:
-        fail(str(error), 1 if isinstance(error, PassingError) else 2)
+        fail(in_flags(str(error)), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
         complain("nearkin: interrupted")
         sys.exit(130)

@@ -26,7 +26,9 @@ def evaluate_command(
     distance: Annotated[
         str, typer.Option("--distance", "--metric", help="cosine, euclid (raw vectors) or snr.")
     ] = "cosine",
-    budget: Annotated[int, typer.Option(help="MiB of working memory beside the embeddings.")] = 256,
+    budget: Annotated[
+        int | None, typer.Option(help="MiB of working memory beside the embeddings; 256, or what D needs.")
+    ] = None,
     bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write one row per query into this .parquet.")] = None,
     runs: Runs = Path("runs"),

@@ -73,10 +73,12 @@ def following() -> Iterator[Callable[[Progress | Table], None]]:
     a result is printed and stays."""
     from rich.live import Live
 
+    from nearkin.present import Table
+
     live = Live(console=err, refresh_per_second=4, transient=True)
 
     def show(news: Progress | Table) -> None:
-        if not hasattr(news, "ended"):
+        if isinstance(news, Table):
             live.stop()
             say(news)
         elif err.is_terminal:

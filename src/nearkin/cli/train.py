@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 import nearkin
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.cli.screen import err, say, say_json
-from nearkin.config.parse import parse_words, read_yaml
+from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
 from nearkin.engine import rank
 from nearkin.errors import NearkinError
@@ -45,9 +46,7 @@ def train_command(
 
     Many processes: torchrun --nproc-per-node 2 -m nearkin train ...
     """
-    words = list(words or [])
-    base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
-    spec = make_spec(base, parse_words(words))
+    spec = make_spec(*read_words(words or []))
     quiet = quiet or as_json or not rank.first()
     began = time.time()
     with resumable(), training_bar(err, quiet) as watch:
@@ -72,7 +71,7 @@ def _untrained(run: Run, runs: Path) -> Run | None:
     try:
         return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
     except NearkinError as error:  # a store that cannot be written: show what is there
-        say(f"without the untrained network beside it: {error}", error=True)
+        say(f"without the untrained network beside it: {in_flags(str(error))}", error=True)
         return None
 
 

@@ -204,10 +204,18 @@ def _gather(names: Sequence[str], runs: Path | str) -> Gathered:
             if not found:
                 raise NearkinError(f"{names[0]}: no stored run")
             return _from_runs(found, store)
-    known = {file.parent.name for file in store.root.glob("studies/*/study.json")}
     if len(names) == 1 and not any(run.hash.startswith(names[0]) for run in store.runs()):
-        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {choices(names[0], known)}")
+        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {_stored(names[0], store)}")
     return _from_runs([store.find(name) for name in dict.fromkeys(names)], store)
+
+
+def _stored(name: str, store: Store) -> str:
+    """What a store has instead of this name."""
+    studies = {file.parent.name for file in store.root.glob("studies/*/study.json")}
+    runs = [run.hash for run in store.runs()]
+    words = [choices(name, studies)] if studies else []
+    words += [f"{'its run is' if len(runs) == 1 else 'its runs are'} {and_more(runs)}"] if runs else []
+    return "; ".join(words) or "nothing is stored there"
 
 
 def _is_final_run(run: Run) -> bool:

@@ -103,7 +103,7 @@ def evaluate(
     metrics: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     distance: str | None = None,
-    budget_mib: float = 256,
+    budget_mib: float | None = None,
     bootstrap: int = 0,
     seed: int = 0,
     progress: OnProgress | None = None,
@@ -127,7 +127,8 @@ def evaluate(
             map_at_r, map_at_c and mrr.
         settings: settings of single metrics, such as {"rho.drop": 0}.
         distance: what the neighbours are ranked by: "cosine", "euclid" (raw vectors) or "snr". None: cosine.
-        budget_mib: working memory of the search in MiB, without the embeddings; it does not change any result.
+        budget_mib: working memory of the search in MiB, without the embeddings; it does not change any
+            result. None: 256, or more where the dimension needs more.
         bootstrap: number of resamples for the interval over test classes (`bootstrap_over_classes`); 0: no interval.
         seed: seed of k-means and of the bootstrap.
         progress: called after every tile of the search with (tiles done, tiles in all).

@@ -189,12 +189,12 @@ def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) 
     known = {key for each in rows for key in each["words"]}
     for key in wanted:
         if rows and key not in known:
-            raise NearkinError(f"--where {key}: no stored run has it; {choices(key, known | set(ALIASES))}")
+            raise NearkinError(f"where={key}: no stored run has it; {choices(key, known | set(ALIASES))}")
     kept = [each for each in rows if all(str(each["words"].get(k)) == str(v) for k, v in wanted.items())]
     if sort is None:
         return kept
     if sort not in COLUMNS:
-        raise NearkinError(f"--sort {sort}: {choices(sort, COLUMNS)}")
+        raise NearkinError(f"sort={sort}: {choices(sort, COLUMNS)}")
     figures = sort.endswith(("map_at_r", "recall@1"))
     present = [each for each in kept if each[sort] is not None]
     absent = [each for each in kept if each[sort] is None]

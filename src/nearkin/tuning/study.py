@@ -42,7 +42,7 @@ class Studied(Shown):
         self.files = summary.write_summary(study, self.rows, jobs, target)
 
     @cached_property
-    def tables(self) -> list[Table]:  # type: ignore[override]
+    def tables(self) -> list[Table]:
         """One row per place on the axes, best validation first; and tuned less default on the test."""
         shown = [summary.table_of(self.study, self.rows)]
         if self.study.tune is not None:
