@@ -17,16 +17,18 @@ from nearkin.engine.objective import Objective, build_objective
 from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
+from nearkin.studies.local import warm_up
 
 B, INPUT, DIM, CLASSES = 13, 9, 8, 4  # 13: no two or three slices are equal
 
 
 def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]:
-    """Run a function of this module on `world` processes: their answers, or the text of an error, and exit codes."""
+    """Run a function of this module on `world` processes: their answers, or the text of an error, and exit codes. They
+    are forked from the process that a study's workers are forked from, so that nobody imports torch again."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = warm_up()
     folder.mkdir(parents=True, exist_ok=True)
     processes = [context.Process(target=_work, args=(job, r, world, port, folder, arguments)) for r in range(world)]
     for process in processes:
@@ -97,12 +99,15 @@ def gradients(net, objective, ranks, x, labels, chunk=None, memory=None):
     return [loss.detach(), *(p.grad.clone() for p in parameters if p.grad is not None)]
 
 
-def cases():
-    """Every registered loss in every variant, every miner that fits it, and DRML around three of them."""
+def cases(every: bool):
+    """Every registered loss, and DRML around three of them; with `every`, in every variant and with every miner that
+    fits it."""
     for name, settings in CASES:
+        if settings and not every:
+            continue
         loss = make(name, settings, classes=CLASSES, dim=DIM).double()
         yield f"{name} {case_id(settings)}", Objective(loss), False
-        if not settings:
+        if every and not settings:
             for miner_name, miner in miners_for(loss):
                 yield f"{name} + {miner_name}", Objective(loss, miner), False
     for name in ("triplet", "margin", "proxy_anchor"):
@@ -118,7 +123,7 @@ def every_gradient(rank: int, world: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(B, INPUT, generator=generator, dtype=torch.float64)
     labels = torch.arange(B) % CLASSES
-    for name, objective, drml in cases():
+    for name, objective, drml in cases(every=world == 2):
         for norm, chunk in ((False, None), (True, None), (False, 2)):
             torch.manual_seed(1)
             net = Net(norm=norm, drml=drml).double()
