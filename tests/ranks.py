@@ -1,8 +1,10 @@
 """What processes of a distributed test do: each function runs on every rank, and each rank gives an answer."""
 
 import os
+import signal
 import socket
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ def _work(job: str, rank: int, world: int, port: int, folder: Path, arguments: t
     )
     try:
         answer = globals()[job](rank, world, *arguments)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         answer = {"error": traceback.format_exc()}
     if distributed.is_initialized():
         distributed.destroy_process_group()
@@ -198,6 +200,20 @@ def half_norm(rank: int, world: int) -> dict[str, float]:
     }
 
 
+def at_step(number: int, act: Callable[[], None]) -> None:
+    """Have this process do something at the beginning of a training step, which are counted from 0."""
+    import nearkin.engine.loop
+
+    steps, batch_loss = iter(range(10**6)), nearkin.engine.loop.batch_loss
+
+    def acting(*args, **kwargs):
+        if next(steps) == number:
+            act()
+        return batch_loss(*args, **kwargs)
+
+    nearkin.engine.loop.batch_loss = acting
+
+
 def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: int | None) -> dict[str, Any]:
     """A run; at step `dies_at` the last rank ends without a word."""
     import nearkin
@@ -205,14 +221,15 @@ def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: in
 
     nearkin.engine.loop.CHECKPOINT_SECONDS = 0
     if dies_at is not None and rank == world - 1:
-        steps = iter(range(10**6))
-        load = nearkin.engine.loop.batch_loss
-
-        def deadly(*args, **kwargs):
-            if next(steps) == dies_at:
-                os._exit(9)
-            return load(*args, **kwargs)
-
-        nearkin.engine.loop.batch_loss = deadly
+        at_step(dies_at, lambda: os._exit(9))
     run = nearkin.train(words, runs=runs)
     return {"hash": run.hash, "test": run.result["test"]}
+
+
+def struck(rank: int, world: int, words: dict[str, Any], runs: str) -> None:
+    """A run whose processes all get Ctrl-C in their second step."""
+    import nearkin
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    at_step(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    nearkin.train(words, runs=runs)
