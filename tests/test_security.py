@@ -55,8 +55,6 @@ def _nothing_consented(monkeypatch):
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory):
     """A store with one tested run."""
-    from tests.conftest import TINY
-
     return nearkin.train(TINY | {"epochs": 1}, runs=tmp_path_factory.mktemp("honest"))
 
 

@@ -105,6 +105,17 @@ def damage(path, how):
         path.symlink_to(elsewhere)
 
 
+def looks(runs, run):
+    """Commands that show a run."""
+    return (
+        ("runs", "list", "--json"),
+        ("runs", "show", run),
+        ("runs", "show", run, "--json"),
+        ("test", run, "--json"),
+        ("compare", runs, "--by", "seed"),
+    )
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A finished run with a test curve and a further test, and an unfinished one, which has a checkpoint."""
@@ -119,8 +130,12 @@ def made(tmp_path_factory):
     patch.undo()
     (root / "images").mkdir()
     Image.new("RGB", (20, 20), "red").save(root / "images" / "a.png")
+    told = {words: said(*words, "--runs", root / "runs")[1] for words in looks(root / "runs", run.hash)}
+    assert said("embed", run.hash, root / "images", "-o", root / "e.npz", "--runs", root / "runs")[0] == 0
     return {
         "root": root,
+        "told": list(told.values()),
+        "embedded": np.load(root / "e.npz")["embeddings"],
         "good": good.hash,
         "run": run.hash,
         "begun": begun.hash,
@@ -155,25 +170,13 @@ def test_a_finished_run(made, tmp_path, name, how):
     run, good = made["run"], made["good"]
     where = ("--runs", runs)
     images, output = made["root"] / "images", tmp_path / "e.npz"
-    told = {
-        words: said(*words)
-        for words in (
-            ("runs", "list", "--json", *where),
-            ("runs", "show", run, *where),
-            ("runs", "show", run, "--json", *where),
-            ("test", run, "--json", *where),
-            ("compare", runs, "--by", "seed", *where),
-        )
-    }
-    assert said("embed", run, images, "-o", output, *where)[0] == 0
-    expected = np.load(output)["embeddings"]
     damage(runs / run / name, how)
     looked_at = verify(Run(runs / run), deep=True)
     problem = bool(looked_at.problems)
     assert problem or name in ("lock",) or (name, how) == ("files.json", "removed"), "verify sees it"
     assert looked_at.listed != ((name, how) == ("files.json", "removed"))
-    for words, (_, before) in told.items():
-        code, after = said(*words)
+    for words, before in zip(looks(runs, run), made["told"], strict=True):
+        code, after = said(*words, *where)
         if "list" in words or "compare" in words:
             assert code == 0 or (name, "compare") == ("spec.yaml", words[0]), after
         if set(NUMBER.findall(after)) - set(NUMBER.findall(before)):
@@ -183,9 +186,8 @@ def test_a_finished_run(made, tmp_path, name, how):
         if code:
             assert named(after), after
     assert good in said("runs", "list", *where)[1]
-    output.unlink()
     code, after = said("embed", run, images, "-o", output, *where)
-    assert named(after) if code else np.array_equal(np.load(output)["embeddings"], expected), after
+    assert named(after) if code else np.array_equal(np.load(output)["embeddings"], made["embedded"]), after
     if name == "model.pt":
         assert code, "a model that differs embeds nothing"
         assert f"run {run} is damaged: model.pt" in after, after
