@@ -347,14 +347,6 @@ def test_a_lost_head_is_noticed(monkeypatch):
         watch.check()
 
 
-def test_the_command_says_it_in_one_line(study, tmp_path):
-    words = ["study", str(tmp_path / "small.yaml"), "--runs", str(tmp_path / "runs"), "--ray", "127.0.0.1:1"]
-    error = CliRunner().invoke(app, words).exception
-    assert isinstance(error, NearkinError)
-    assert str(error).startswith("--ray 127.0.0.1:1: nobody answers there")
-    assert "\n" not in str(error)
-
-
 def test_an_address_may_be_left_out():
     assert with_address(["study", "--ray", "a.yaml", "root=c:1"]) == ["study", "--ray", "auto", "a.yaml", "root=c:1"]
     assert with_address(["study", "a.yaml", "--ray"]) == ["study", "a.yaml", "--ray", "auto"]
