@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 import yaml
-from stores import carried_out
+from stores import carried_out, said
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
@@ -217,3 +217,12 @@ def test_parts_keep_what_the_others_noted(tiny, tmp_path):
     assert noted("1/2", "out of memory") == ["out of memory", None]
     assert noted("2/2", "a bad margin") == ["out of memory", "a bad margin"]
     assert noted("1/2", None) == [None, "a bad margin"]  # it was mended
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(tiny, tmp_path):
+    """Here, not in test_ray.py, whose process has joined a cluster."""
+    pytest.importorskip("ray")
+    file = write(tmp_path, tiny, axes={"loss": ["triplet"]})
+    code, told = said("study", file, "--runs", tmp_path / "runs", "--ray", "127.0.0.1:1")
+    assert code == 1
+    assert "--ray 127.0.0.1:1: nobody answers there" in told
