@@ -1,4 +1,4 @@
-"""`nearkin.load`: a trained model on anyone's images."""
+"""`nearkin.load`: a trained model for new images."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -58,8 +58,10 @@ class Embedder:
         return unit(torch.cat(parts)).numpy()  # (N, D)
 
     def _pixels(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
-        kept = (fitted(_pixels(image), self.resize, self.keep) for image in images)  # as training kept its images
-        pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in kept])
+        resized = (
+            fitted(_pixels(image), self.resize, self.keep) for image in images
+        )  # as the cached images of training
+        pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in resized])
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)  # (B, 3, size, size)
 
 
@@ -77,7 +79,7 @@ def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, sk
     names of those folders.
 
     Parameters:
-        load: gives the embedder; called once all else is known to be right.
+        load: gives the embedder; called after everything else was checked.
         images: a folder, or one image.
         output: the .npz file.
         skip: leave unreadable images out instead of stopping at the first.
@@ -117,7 +119,7 @@ def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
         return read_image(Path(image))
     array = np.asarray(image.convert("RGB") if isinstance(image, Image.Image) else image)
     if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
-        raise NearkinError(f"an image is uint8 RGB of shape (H, W, 3), not {array.dtype} of shape {array.shape}")
+        raise NearkinError(f"an image must be uint8 RGB of shape (H, W, 3), not {array.dtype} of shape {array.shape}")
     return array
 
 
@@ -133,26 +135,26 @@ def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "aut
     Example:
         nearkin.load("3f2a").embed("photos/")                       # (N, D)
     """
-    found = run if isinstance(run, Run) else Store(runs).find(str(run))
-    if not found.final:
-        raise NearkinError(f"run {found.hash} is not finished; start the same training again to finish it")
+    stored = run if isinstance(run, Run) else Store(runs).find(str(run))
+    if not stored.final:
+        raise NearkinError(f"run {stored.hash} is not finished; start the same training again to finish it")
     if trust:
-        consent(import_paths(found.stored))
-    spec = found.spec
+        consent(import_paths(stored.stored))
+    spec = stored.spec
     model = rebuild(spec)
-    load_model(model, found)
+    load_model(model, stored)
     data = spec.data
     return Embedder(model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device))
 
 
 def rebuild(spec: RunSpec) -> Model:
-    """The network of a spec; its weights are about to be loaded, so none are read from elsewhere."""
+    """The network of a spec without pretrained weights: those of the run will be loaded."""
     settings = spec.model.model_dump(exclude={"views", "weights"})
     return build_model(**settings)
 
 
 def load_model(model: Model, run: Run) -> None:
-    """Put the chosen weights of a run into a model; every process gets those that rank 0 reads."""
+    """Put the chosen weights of a run into a model; rank 0 reads them for all processes."""
     state = ranks().share(lambda: run.load("model.pt"))
     try:
         model.load_state_dict(state["model"])  # type: ignore[index]
