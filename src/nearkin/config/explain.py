@@ -1,4 +1,4 @@
-"""What a setting means: read off the fields of a spec and the docstrings of the registered classes.
+"""What a setting means, from the fields of a spec and the docstrings of the registered classes.
 
     explain("train.lr")                 one setting
     explain("dim")                      an alias
@@ -91,15 +91,15 @@ class Entry:
         return self.filled or shown(self.default)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is empty is left out, a default that is null is not."""
-        told = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
+        """As a dictionary for JSON, without empty fields; a default of null is kept."""
+        fields = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
         if self.kind in ("setting", "hyper-parameter", "part"):
-            told["default"] = self.default
-        return told | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
+            fields["default"] = self.default
+        return fields | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
 
 
 def explain(key: str) -> list[Entry]:
-    """All that goes by a key: mostly one entry; several where classes share a name or a hyper-parameter.
+    """Everything that a key may mean: usually one entry; several if classes share a name or a hyper-parameter.
 
     Parameters:
         key: a setting (`train.lr`), an alias (`dim`), a part or group (`loss`, `train`), a hyper-parameter
@@ -110,8 +110,8 @@ def explain(key: str) -> list[Entry]:
     group_name = full.removesuffix(".name")
     if group_name in RunSpec.model_fields and group_name != "purpose":
         return [group(group_name)]
-    if (found := GROUP.fullmatch(full)) and found[1] in GroupSpec.model_fields:
-        return [setting(full, GroupSpec.model_fields[found[1]])]
+    if (match := GROUP.fullmatch(full)) and match[1] in GroupSpec.model_fields:
+        return [setting(full, GroupSpec.model_fields[match[1]])]
     known = settings()
     if full in known:
         return [known[full]]
@@ -123,27 +123,27 @@ def _hyperparameters(head: str, leaf: str) -> list[Entry]:
     """`loss.alpha`, `multi_similarity.alpha`; `miner.random` is a class."""
     kinds = [head] if head in PARTS else [kind for kind in CLASSES if head in CLASSES[kind]]
     names = CLASSES[head].names() if head in PARTS else [head]
-    here = [entry for kind in kinds for name in names for entry in of_class(kind, name).settings]
-    if head in CLASSES and leaf in CLASSES[head] and not any(_leaf(entry) == leaf for entry in here):
+    entries = [entry for kind in kinds for name in names for entry in of_class(kind, name).settings]
+    if head in CLASSES and leaf in CLASSES[head] and not any(_leaf(entry) == leaf for entry in entries):
         return [of_class(head, leaf)]
-    if found := [entry for entry in here if _leaf(entry) == leaf]:
-        return found
-    known = {f"{head}.{_leaf(entry)}" for entry in here} | {key for key in settings() if key.startswith(f"{head}.")}
+    if matches := [entry for entry in entries if _leaf(entry) == leaf]:
+        return matches
+    known = {f"{head}.{_leaf(entry)}" for entry in entries} | {key for key in settings() if key.startswith(f"{head}.")}
     raise _unknown(f"{head}.{leaf}", known)
 
 
 def _by_word(word: str) -> list[Entry]:
     """Classes of that name and settings that end in it; else hyper-parameters of that name."""
-    found = [of_class(kind, word) for kind in CLASSES if word in CLASSES[kind]]
-    found += [entry for key, entry in settings().items() if key.endswith(f".{word}") and "NAME" not in key]
-    found = found or [entry for entry in _all_hyperparameters() if _leaf(entry) == word]
-    if found:
-        return found
+    entries = [of_class(kind, word) for kind in CLASSES if word in CLASSES[kind]]
+    entries += [entry for key, entry in settings().items() if key.endswith(f".{word}") and "NAME" not in key]
+    entries = entries or [entry for entry in _all_hyperparameters() if _leaf(entry) == word]
+    if entries:
+        return entries
     raise _unknown(word, set())
 
 
 def _unknown(key: str, known: set[str]) -> NearkinError:
-    """Named are the near ones of everything, and of the group that the key begins with, else of the groups, all."""
+    """An error that names similar keys, and all keys of the group that the key begins with, or all groups."""
     everything = {*settings(), *ALIASES, *(name for kind in CLASSES for name in CLASSES[kind].names())}
     everything |= {_leaf(entry) for entry in [*settings().values(), *_all_hyperparameters()]}
     near = get_close_matches(key, everything, n=3, cutoff=0.6)
@@ -151,20 +151,20 @@ def _unknown(key: str, known: set[str]) -> NearkinError:
 
 
 def _all_hyperparameters() -> list[Entry]:
-    return [entry for part in PARTS for each in classes(part) for entry in each.settings]
+    return [entry for part in PARTS for cls in classes(part) for entry in cls.settings]
 
 
 def settings() -> dict[str, Entry]:
     """Key -> entry of every setting of a spec, in reading order; a part's name is one."""
-    found = {}
+    entries = {}
     for name, field in RunSpec.model_fields.items():
         tree = tree_in(field.annotation)
         if tree is None:
-            found[name] = setting(name, field)
+            entries[name] = setting(name, field)
             continue
         for key, inner in _fields(tree, f"{name}."):
-            found[key] = _name(name, field) if key == f"{name}.name" else setting(key, inner)
-    return found
+            entries[key] = _name(name, field) if key == f"{name}.name" else setting(key, inner)
+    return entries
 
 
 def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
@@ -176,7 +176,9 @@ def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo
 
 def setting(key: str, field: FieldInfo) -> Entry:
     """The entry of one field of a spec."""
-    allowed, known = _allowed(field.annotation, _bounds(field), null=field.default is None and not _told(field, "open"))
+    allowed, known = _allowed(
+        field.annotation, _bounds(field), null=field.default is None and not _trait(field, "open")
+    )
     if key in NAMES_OF:
         known = tuple(CLASSES[NAMES_OF[key]].names())
     allowed = ALLOWED.get(key, allowed).format(choices=", ".join(known))
@@ -185,8 +187,8 @@ def setting(key: str, field: FieldInfo) -> Entry:
         "setting",
         field.description or "",
         plain(field.get_default(call_default_factory=False)),
-        filled=_told(field, "filled"),
-        source=_told(field, "source"),
+        filled=_trait(field, "filled"),
+        source=_trait(field, "source"),
         allowed=allowed,
         choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == key),
@@ -195,16 +197,16 @@ def setting(key: str, field: FieldInfo) -> Entry:
 
 def _name(part: str, field: FieldInfo) -> Entry:
     """The entry of the name of a part: loss.name."""
-    own = tree_in(field.annotation).model_fields["name"]  # type: ignore[union-attr]
+    name_field = tree_in(field.annotation).model_fields["name"]  # type: ignore[union-attr]
     optional = not field.is_required() and field.default_factory is None  # miner, method, ...: none by default
     known = tuple(REGISTRIES[part].names())
     return Entry(
         f"{part}.name",
         "setting",
-        field.description or own.description or "",
-        None if optional else own.default,
-        filled=_told(field, "filled") or ("none" if optional else ""),
-        source=_told(field, "source"),
+        field.description or name_field.description or "",
+        None if optional else name_field.default,
+        filled=_trait(field, "filled") or ("none" if optional else ""),
+        source=_trait(field, "source"),
         allowed=f"{', '.join(known)}, or an import path",
         choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == f"{part}.name"),
@@ -214,11 +216,11 @@ def _name(part: str, field: FieldInfo) -> Entry:
 def group(name: str) -> Entry:
     """A part (`loss`) or a group of settings (`train`): what it is, and the settings that it always has."""
     field = RunSpec.model_fields[name]
-    own = tuple(entry for key, entry in settings().items() if key.startswith(f"{name}."))
+    members = tuple(entry for key, entry in settings().items() if key.startswith(f"{name}."))
     tree = tree_in(field.annotation)
     if tree is None or not issubclass(tree, Part):
-        return Entry(name, "group", field.description or "", settings=own)
-    first = own[0]
+        return Entry(name, "group", field.description or "", settings=members)
+    first = members[0]
     return Entry(
         name,
         "part",
@@ -229,7 +231,7 @@ def group(name: str) -> Entry:
         allowed=first.allowed,
         choices=first.choices,
         aliases=first.aliases,
-        settings=own[1:],
+        settings=members[1:],
     )
 
 
@@ -243,13 +245,13 @@ def of_class(kind: str, name: str) -> Entry:
     cls = CLASSES[kind][name]
     doc = inspect.getdoc(cls) or ""
     source, lines = source_of(doc), parameter_lines(doc)
-    own = []
+    parameters = []
     for key, parameter in hyperparameters(cls).items() if kind in PARTS else ():
         if kind == "data" and f"data.{key}" in _data_fields():  # a size of one's own: the setting rules
             continue
         allowed, known = _allowed(parameter.annotation, "", null=parameter.default is None)
         default = None if parameter.default is parameter.empty else plain(parameter.default)
-        own.append(
+        parameters.append(
             Entry(
                 f"{kind}.{key}",
                 "hyper-parameter",
@@ -263,7 +265,7 @@ def of_class(kind: str, name: str) -> Entry:
         )
     summary = " ".join(doc.split("\n\n")[0].split())
     stages = tuple(getattr(cls, "stages", ())) if kind == "backbone" else ()
-    return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(own))
+    return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(parameters))
 
 
 def _data_fields() -> set[str]:
@@ -273,23 +275,23 @@ def _data_fields() -> set[str]:
 
 def parameter_lines(doc: str) -> dict[str, str]:
     """Name -> meaning, from the lines below `Parameters:` of a docstring."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     names: list[str] = []
     for line in doc.partition("Parameters:\n")[2].splitlines():
         if not line.startswith("    "):
             break
         if begun := re.match(r" {4}(\w+(?:, \w+)*): (.*)", line):
             names = begun[1].split(", ")
-            found |= dict.fromkeys(names, begun[2])
+            meanings |= dict.fromkeys(names, begun[2])
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
+    return meanings
 
 
 def source_of(doc: str) -> str:
-    """What stands after `Source:` in a docstring, up to the end of the paragraph."""
-    found = re.search(r"^Source: (.*?)(?:\n\n|\Z)", doc, re.M | re.S)
-    return " ".join(found[1].split()) if found else ""
+    """The text after `Source:` in a docstring, up to the end of the paragraph."""
+    match = re.search(r"^Source: (.*?)(?:\n\n|\Z)", doc, re.M | re.S)
+    return " ".join(match[1].split()) if match else ""
 
 
 def word_of(part: str) -> str:
@@ -306,9 +308,9 @@ def shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _told(field: FieldInfo, what: str) -> Any:
-    told = field.json_schema_extra
-    return told.get(what, "") if isinstance(told, dict) else ""
+def _trait(field: FieldInfo, what: str) -> Any:
+    traits = field.json_schema_extra
+    return traits.get(what, "") if isinstance(traits, dict) else ""
 
 
 def _leaf(entry: Entry) -> str:
@@ -317,13 +319,13 @@ def _leaf(entry: Entry) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     """'at least 0 and below 1'."""
-    found = [
+    words = [
         f"{word} {shown(value)}"
         for bound in field.metadata
         for name, word in BOUNDS.items()
         if (value := getattr(bound, name, None)) is not None
     ]
-    return " and ".join(found)
+    return " and ".join(words)
 
 
 def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from nearkin.errors import NearkinError, choices
 
 
 class Column(NamedTuple):
-    """A column, and the part of the table that it stands in: a data set, or `concatenated` and `separated`."""
+    """A column, and the part of the table that it belongs to: a data set, or `concatenated` and `separated`."""
 
     name: str
     part: str | None = None
@@ -75,17 +75,17 @@ class PublishedTable:
         return {cell for flag in self.flags for cell in flag.cells}
 
     def texts(self) -> list[list[str]]:
-        """The cells as they are printed: every column with its own number of decimals, a dash for what is not there."""
+        """The cells as they are printed: every column with its number of decimals, a dash for a missing value."""
         digits = [_decimals([row.cells[j] for row in self.rows]) for j in range(len(self.columns))]
         return [[_text(cell, digits[j]) for j, cell in enumerate(row.cells)] for row in self.rows]
 
     def find(self, column: str, part: str | None = None) -> int:
         """The place of a column."""
-        wanted = Column(column, part)
-        if wanted not in self.columns:
-            known = [str(each) for each in self.columns]
-            raise NearkinError(f"table {self.id} has no column {str(wanted)!r}: {choices(str(wanted), known)}")
-        return self.columns.index(wanted)
+        key = Column(column, part)
+        if key not in self.columns:
+            known = [str(existing) for existing in self.columns]
+            raise NearkinError(f"table {self.id} has no column {str(key)!r}: {choices(str(key), known)}")
+        return self.columns.index(key)
 
     def row(self, method: str, where: Mapping[str, Any] | None = None) -> int:
         """The place of the first row of a method; of several, that with these settings, as {"sampler": "DDM"}."""

@@ -23,7 +23,7 @@ class PublishedTournament:
 
 
 def datasets() -> list[str]:
-    """The data sets of which there is a tournament."""
+    """The data sets that have a tournament."""
     return list(dict.fromkeys(t.dataset[0] for t in tables() if t.source == "psomas2020" and t.table[-1] in "abcd"))
 
 
@@ -36,28 +36,28 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
     if dataset.lower() not in named:
         raise NearkinError(f"no published tournament on {dataset!r}: {choices(dataset, datasets())}")
     name = named[dataset.lower()]
-    found = experiments({t.id: t for t in tables()}, name)
-    methods, values = scores(found)  # (N, k)
+    tables_of_dataset = experiments({t.id: t for t in tables()}, name)
+    methods, values = scores(tables_of_dataset)  # (N, k)
     printed = table(PRINTED[name]) if name in PRINTED else None
-    return PublishedTournament(name, tuple(methods), tuple(found), tournament(values), printed)
+    return PublishedTournament(name, tuple(methods), tuple(tables_of_dataset), tournament(values), printed)
 
 
 def published_tournament_table(dataset: str = "CUB200-2011") -> tuple[list[str], list[list[str]], list[str]]:
     """The tournament as it is shown, least total first: names of the columns, one text per cell, notes below."""
-    found = published_tournament(dataset)
+    result = published_tournament(dataset)
     header = ["method", "ranks", "total", "average", "std"]
-    header += [f"printed {c}" for c in ("total", "average", "std")] if found.printed else []
-    order = sorted(range(len(found.methods)), key=lambda i: found.ranked.total[i])
+    header += [f"printed {c}" for c in ("total", "average", "std")] if result.printed else []
+    order = sorted(range(len(result.methods)), key=lambda i: result.ranked.total[i])
     rows = []
     for i in order:
-        ranks = " ".join(f"{rank:g}" for rank in found.ranked.ranks[:, i])
-        own = [f"{found.ranked.total[i]:g}", f"{found.ranked.average[i]:.2f}", f"{found.ranked.std[i]:.2f}"]
-        rows.append([found.methods[i], ranks, *own, *_printed(found.printed, found.methods[i])])
-    notes = [f"ranks are by Recall@1 in tables {', '.join(t.table for t in found.experiments)}; 1 is best"]
-    if found.printed:
-        notes += [flag.words for flag in found.printed.flags]
+        ranks = " ".join(f"{rank:g}" for rank in result.ranked.ranks[:, i])
+        computed = [f"{result.ranked.total[i]:g}", f"{result.ranked.average[i]:.2f}", f"{result.ranked.std[i]:.2f}"]
+        rows.append([result.methods[i], ranks, *computed, *_printed(result.printed, result.methods[i])])
+    notes = [f"ranks are by Recall@1 in tables {', '.join(t.table for t in result.experiments)}; 1 is best"]
+    if result.printed:
+        notes += [flag.words for flag in result.printed.flags]
     else:
-        notes.append(f"the source prints no tournament on {found.dataset}")
+        notes.append(f"the source prints no tournament on {result.dataset}")
     return header, rows, notes
 
 
