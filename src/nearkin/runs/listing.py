@@ -1,7 +1,7 @@
 """Runs as rows of a table: settings, state and figures, read from plain files. No import path of a spec is imported."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from nearkin.runs.log import read_log
 from nearkin.runs.store import Run, Store
 from nearkin.units import AGE, SHARE
 
+Where = Mapping[str, Any] | Sequence[str]  # {"dim": [128, 512]} or ["dim=128", "dim=512"]: a slice of runs
 COLUMNS = (
     "run",
     "state",
@@ -90,17 +91,32 @@ class Listing(Shown):
         return dicts
 
 
-def find_runs(runs: Path | str = "runs", *, where: Mapping[str, Any] | None = None, sort: str | None = None) -> Listing:
+def find_runs(runs: Path | str = "runs", *, where: Where = (), sort: str | None = None) -> Listing:
     """All stored runs, or those that fit.
 
     Parameters:
         runs: the folder of the stored runs.
-        where: setting -> value, as {"loss": "margin"}.
+        where: setting -> value, or a list of values, as {"loss": "margin"}; or words, as ["loss=margin"].
         sort: a column, as "map_at_r": figures best first, others ascending.
     """
     stored = {run.hash: run for run in Store(runs).runs()}
-    rows = select([row(run) for run in stored.values()], dict(where or {}), sort)
+    rows = select([row(run) for run in stored.values()], conditions(where), sort)
     return Listing(rows, stored, f"no such runs in {runs}" if where else f"no runs in {runs}")
+
+
+def conditions(where: Where) -> dict[str, list[str]]:
+    """Setting -> the values that it may have, as text, from a mapping or from KEY=VALUE words."""
+    if isinstance(where, Mapping):
+        return {
+            key: [str(v) for v in value] if isinstance(value, list) else [str(value)] for key, value in where.items()
+        }
+    values: dict[str, list[str]] = {}
+    for word in where:
+        key, equals, value = word.partition("=")
+        if not equals or not key or not value:
+            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def has_checksums(run: Run) -> bool:
@@ -183,14 +199,14 @@ def title(run: Run) -> str:
         return str(error)
 
 
-def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) -> list[dict[str, Any]]:
+def select(rows: list[dict[str, Any]], where: Mapping[str, list[str]], sort: str | None) -> list[dict[str, Any]]:
     """The rows whose words have these values, sorted by a column: figures best first, others ascending."""
-    conditions = {ALIASES.get(key, key): value for key, value in where.items()}
+    wanted = {ALIASES.get(key, key): values for key, values in where.items()}
     known = {key for row in rows for key in row["words"]}
-    for key in conditions:
+    for key in wanted:
         if rows and key not in known:
             raise NearkinError(f"where={key}: no stored run has it; {choices(key, known | set(ALIASES))}")
-    selected = [row for row in rows if all(str(row["words"].get(k)) == str(v) for k, v in conditions.items())]
+    selected = [row for row in rows if all(str(row["words"].get(k)) in values for k, values in wanted.items())]
     if sort is None:
         return selected
     if sort not in COLUMNS:
