@@ -15,8 +15,8 @@ from nearkin.analysis import (
     spectrum_figures,
     weights_figure,
 )
-from nearkin.analysis.agreement import Aggregate
-from nearkin.analysis.corrupt import CORRUPTIONS
+from nearkin.analysis._agreement import Aggregate
+from nearkin.analysis._corrupt import CORRUPTIONS
 from nearkin.comparison.figures import critical_difference, label
 from nearkin.comparison.tournament import Standing
 from nearkin.statistics.ranks import tournament

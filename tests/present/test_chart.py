@@ -103,6 +103,8 @@ def test_panels_are_one_figure_with_one_legend():
 def test_a_chart_of_some_rows():
     chart = Bars(name="c", table=TABLE, x="name", y="map", only={"kind": "k2"})
     assert chart.names() == ["b", "d"]
+    several = Bars(name="c", table=TABLE, x="name", y="map", only={"kind": "k2", "name": ["a <b> $x$", "d"]})
+    assert several.names() == ["d"]
     (trace,) = chart.traces()[0]
     assert trace["y"] == [25, 75]
     assert described(json.loads(json.dumps(chart.describe())), {"numbers": TABLE}).plotly() == chart.plotly()

@@ -40,7 +40,7 @@ class Chart:
         low, high: the columns of intervals around y.
         x_title, y_title: what stands at the axes; by default the headings of the columns.
         log, log_y: is the x axis, or the y axis, logarithmic?
-        only: the rows that are drawn, as column -> value; by default all.
+        only: the rows that are drawn, as column -> value, or list of values; by default all.
         line: a reference at this y, in the unit of the y axis.
         alt: the chart in one sentence, for those who cannot see it.
         notes: sentences below it.
@@ -80,8 +80,8 @@ class Chart:
 
     def records(self) -> list[dict[str, Any]]:
         """The rows that are drawn, as column -> value."""
-        chosen = (self.only or {}).items()
-        return [row for row in self.table.records() if all(row[name] == value for name, value in chosen)]
+        chosen = {name: value if isinstance(value, list) else [value] for name, value in (self.only or {}).items()}
+        return [row for row in self.table.records() if all(row[name] in values for name, values in chosen.items())]
 
     def axis_title(self, name: str) -> str:
         """What stands at the axis of a column."""
