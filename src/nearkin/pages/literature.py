@@ -45,7 +45,7 @@ def _published(material: Material) -> list[Part]:
     columns = {i: metric for i, column in enumerate(published.columns) if (metric := _metric(column.name)) is not None}
     if not columns:
         known = ", ".join(map(str, published.columns))
-        raise NearkinError(f"--published {published.id}: none of its columns ({known}) is a metric")
+        raise NearkinError(f"published={published.id}: none of its columns ({known}) is a metric")
     header = ["method", "from", *(str(published.columns[i]) for i in columns)]
     rows: list[list[Any]] = []
     for row in published.rows:
