@@ -51,7 +51,7 @@ class Marked(Analysis):
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(ANALYSES, "_classes", dict(ANALYSES._classes))
+    monkeypatch.setattr(ANALYSES, "_registered", dict(ANALYSES._classes))
     ANALYSES.register("marked")(Marked)
     return losses_study(tmp_path / "runs", {"contrastive": {0: 0.5, 1: 0.6}, "triplet": {0: 0.4, 1: 0.3}})
 

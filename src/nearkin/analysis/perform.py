@@ -1,5 +1,6 @@
 """`nearkin.analyse`: an analysis of stored runs, each by itself or all together, and where the results are stored."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from nearkin.registry import ANALYSES
 from nearkin.runs.store import Store
 
 FILES = (".npz", ".parquet")  # of embeddings
+NOT_IN_NAMES = re.compile(r"[^\w.=,+ -]")  # of folders
 
 
 class Analysed(Shown):
@@ -37,7 +39,7 @@ class Analysed(Shown):
         return self._tables
 
     @property
-    def places(self) -> list[str]:
+    def below(self) -> list[str]:
         """Which files were written, a line for each folder."""
         folders = dict.fromkeys(file.parent for file in self.files)
         names = {folder: ", ".join(file.name for file in self.files if file.parent == folder) for folder in folders}
@@ -45,9 +47,8 @@ class Analysed(Shown):
 
 
 def analyse(
-    names: str | Path | Sequence[str | Path],
     analysis: str,
-    *,
+    *names: str | Path,
     runs: Path | str = "runs",
     where: Sequence[str] = (),
     output: Path | str | None = None,
@@ -56,36 +57,39 @@ def analyse(
     """Look into what runs have learned, and store what is found with them.
 
     Parameters:
+        analysis: one of `nearkin list analyses`; several as "A,B".
         names: a study (its name or file), a folder of runs, runs (hashes, paths), or files of embeddings (.npz,
             .parquet); nothing for an analysis that needs no run.
-        analysis: one of `nearkin list analyses`; several as "A,B".
         runs: the folder of the stored runs.
-        where: a slice of the runs, as "backbone=resnet50".
+        where: words KEY=VALUE, as "backbone=resnet50": only these runs. What is found over all of them is stored below the
+            study's results, in a folder of that name.
         output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
             for each. What is found in files of embeddings is stored there alone.
         options: of the analysis, as `images=200` or `seed=1`; each goes to the analyses that take it.
 
     Example:
-        nearkin.analyse("demo", "similarity", images=500)
+        nearkin.analyse("similarity", "demo", images=500)
     """
-    if where:
-        raise NearkinError(f"where={list(where)}: an analysis takes no slice of the runs")
     classes = [ANALYSES[word.strip()] for word in analysis.split(",") if word.strip()]
     if not classes:
         raise NearkinError(f"analyse {analysis!r}: which analysis? choices: {', '.join(ANALYSES.names())}")
     known = sorted(set().union(*(each.takes() for each in classes)))
     if unknown := sorted(set(options) - set(known)):
         raise NearkinError(
-            f"analysis {analysis} takes no option {unknown[0]}; its options: {', '.join(known) or 'none'}"
+            f"{unknown[0]}={options[unknown[0]]}: no option of analysis {analysis}; choices: {', '.join(known) or 'none'}"
         )
-    words = [str(name) for name in ([names] if isinstance(names, str | Path) else names)]
+    if options.get("images") is not None and options["images"] < 1:
+        raise NearkinError(f"images={options['images']}: at least 1")
+    words = [str(name) for name in names]
     for each in classes:
         if not words and each.needs_runs:
             raise NearkinError(f"analyse {each.name}: name a run, a study, or a folder of runs")
     files = [Path(word) for word in words if word.endswith(FILES)]
     if files and len(files) < len(words):
         raise NearkinError(f"{files[0]} is a file of embeddings, {words[0]} is none: one or the other")
-    gathered = subjects(words, runs) if words and not files else None
+    if where and (files or not words):
+        raise NearkinError(f"where={' '.join(where)}: only stored runs have settings")
+    gathered = subjects(words, runs, where) if words and not files else None
     further = None if output is None else Path(output)
     done = {}
     for each in classes:
@@ -104,16 +108,16 @@ def analyse(
     )
 
 
-def subjects(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
-    """The tested runs under these names: a study, a folder of runs, or runs by path or hash. A run that is named and
-    not tested is an error; of a study the tested ones are taken. Damaged ones among several are left out, and a line
-    says so."""
+def subjects(names: Sequence[str], runs: Path | str = "runs", where: Sequence[str] = ()) -> Gathered:
+    """The tested runs under these names: a study, a folder of runs, or runs by path or hash; of them those that `where`
+    describes. A run that is named and not tested is an error; of a study the tested ones are taken. Damaged ones among
+    several are left out, and a line says so."""
     paths = [Path(name) for name in names]
     if len(names) == 1 and (paths[0] / "spec.yaml").exists():  # a run by its path, of whatever store
-        gathered = gather([paths[0].resolve().name], paths[0].resolve().parent)
+        gathered = gather([paths[0].resolve().name], paths[0].resolve().parent, where)
     else:
-        gathered = gather(names, runs)
-    if not gathered.axes and not (len(names) == 1 and len(gathered.members) > 1):
+        gathered = gather(names, runs, where)
+    if not gathered.is_study and not (len(names) == 1 and len(gathered.members) > 1):
         for member in gathered.members:
             check_tested(member.run)
     if len(gathered.members) > 1:
@@ -186,7 +190,12 @@ def _one_row_per_run(name: str, gathered: Gathered, numbers: Mapping[str, Mappin
 
 
 def folder_of(analysis: type[Analysis], gathered: Gathered | None, runs: Path | str = "runs") -> Path:
-    """Where results over several runs are stored: with their study, else beside the runs."""
-    if gathered is None or not gathered.axes:
-        return (Store(runs).root if gathered is None else gathered.store.root) / (analysis.folder or "analysis")
-    return gathered.store.root / "studies" / gathered.name / (analysis.folder or "analysis")
+    """Where results over several runs are stored: with their study, else beside the runs; those of a slice one folder
+    deeper."""
+    root = Store(runs).root if gathered is None else gathered.store.root
+    if gathered is not None and gathered.is_study:
+        root = root / "studies" / gathered.name
+    folder = root / (analysis.folder or "analysis")
+    if gathered is None or not gathered.where:
+        return folder
+    return folder / NOT_IN_NAMES.sub("-", " ".join(gathered.where))

@@ -1,13 +1,12 @@
 """`nearkin analyse`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.options import Json, Runs, Trust
+from nearkin.cli.options import Json, Runs, Trust, Where
+from nearkin.cli.screen import say, say_json
 from nearkin.errors import NearkinError
 
 
@@ -33,6 +32,7 @@ def analyse_command(
     pair: Annotated[
         str | None, typer.Option("--pair", help="Two test images, by their rows in the data: 4000,4001 (activation).")
     ] = None,
+    where: Where = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
     as_json: Json = False,
@@ -40,13 +40,12 @@ def analyse_command(
     """Look into what runs have learned: tables, and numbers and figures as files."""
     from nearkin.analysis import analyse
 
-    result = analyse(names or [], what, runs=runs, output=output, **options(images, every, seed, pair))
+    settings = options(images, every, seed, pair)
+    result = analyse(what, *(names or []), runs=runs, where=where or (), output=output, **settings)
     if as_json:
-        print(json.dumps(result.numbers))
-        return
-    tables.out.print(*result.rich(), sep="\n")
-    for line in result.places:
-        tables.out.print(line, highlight=False, markup=False, soft_wrap=True)
+        say_json(result.numbers)
+    else:
+        say(result)
 
 
 def options(images: int | None, every: bool, seed: int | None, pair: str | None) -> dict[str, Any]:
@@ -54,8 +53,6 @@ def options(images: int | None, every: bool, seed: int | None, pair: str | None)
     given: dict[str, Any] = {}
     if images is not None and every:
         raise NearkinError(f"--images {images} and --all: one of the two")
-    if images is not None and images < 1:
-        raise NearkinError(f"--images {images}: at least 1")
     if images is not None or every:
         given["images"] = images
     if seed is not None:

@@ -127,7 +127,7 @@ def sections(gathered: Gathered) -> list[Section]:
     for name in ANALYSES.names():
         analysis = ANALYSES[name]
         parts: list[Part] = []
-        if gathered.axes:  # what lies beside runs without a study is of others
+        if gathered.is_study:  # what lies beside runs without a study is of others
             parts = _parts(analysis, folder_of(analysis, gathered), gathered.name)
         elif len(gathered.tested) == 1:
             run = gathered.tested[0].run
