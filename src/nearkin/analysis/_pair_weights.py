@@ -155,8 +155,8 @@ class Place:
             value = self.objective(z, LABELS, generator=torch.Generator().manual_seed(0))
         else:
             value = self.objective.loss(z, LABELS, all_tuples(self.objective.loss))
-        slopes = torch.autograd.grad(value, wanted, allow_unused=True)
-        slopes = [torch.zeros_like(w) if g is None else g for g, w in zip(slopes, wanted, strict=True)]
+        gradients = torch.autograd.grad(value, wanted, allow_unused=True)
+        slopes = [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, wanted, strict=True)]
         return torch.cat(slopes).detach()  # (n, DIM)
 
 

@@ -104,7 +104,7 @@ class PropertiesOfStudy(Analysis):
     @property
     def charts(self) -> list[Chart]:
         """Methods by properties."""
-        axes = {"x": "property", "y": "method", "value": "mean", "band": [-4 * BAR, 4 * BAR]}
+        axes: dict[str, Any] = {"x": "property", "y": "method", "value": "mean", "band": [-4 * BAR, 4 * BAR]}
         alt = f"Normalised R-precision, methods by properties; chance is 0, beyond {BAR} it is not chance."
         title = "Normalised R-precision of properties"
         return [Heatmap(name="methods", title=title, table=self.tables[-2], alt=alt, **axes)]

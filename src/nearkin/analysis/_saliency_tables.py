@@ -229,7 +229,7 @@ def _pairs(saliency: "Saliency") -> Table:
 
 def _published_columns(name: str, heading: str) -> list[Column]:
     key = f"published_{name}"
-    beside = {"plus_minus": f"{key}_spread", "star": f"{key}_asymmetric"}
+    beside: dict[str, Any] = {"plus_minus": f"{key}_spread", "star": f"{key}_asymmetric"}
     return [Column(key, heading, COUNT, **beside), Column(f"{key}_spread", unit=COUNT), Column(f"{key}_asymmetric")]
 
 

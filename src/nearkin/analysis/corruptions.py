@@ -224,6 +224,6 @@ class CorruptionsOfStudy(Analysis):
         drops = [abs(row["drop"]) for row in table if row["on"] == "all" and row["drop"] is not None]
         limit = max(drops, default=0.01)
         alt = "How much of Recall@1 is lost, in per cent of the clean value, methods by corruptions."
-        axes = {"x": "corruption", "y": "method", "value": "drop", "band": [-limit, limit]}
+        axes: dict[str, Any] = {"x": "corruption", "y": "method", "value": "drop", "band": [-limit, limit]}
         title = "Relative drop of Recall@1 under corruption, %"
         return [Heatmap(name="drops", title=title, table=table, only=only, alt=alt, **axes)]

@@ -61,8 +61,8 @@ def analyse(
         names: a study (its name or file), a folder of runs, runs (hashes, paths), or files of embeddings (.npz,
             .parquet); nothing for an analysis that needs no run.
         runs: the folder of the stored runs.
-        where: words KEY=VALUE, as "backbone=resnet50": only these runs. What is found over all of them is stored below the
-            study's results, in a folder of that name.
+        where: words KEY=VALUE, as "backbone=resnet50": only these runs. What is found over all of them is stored below
+            the study's results, in a folder of that name.
         output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
             for each. What is found in files of embeddings is stored there alone.
         options: of the analysis, as `images=200` or `seed=1`; each goes to the analyses that take it.
@@ -75,9 +75,8 @@ def analyse(
         raise NearkinError(f"analyse {analysis!r}: which analysis? choices: {', '.join(ANALYSES.names())}")
     known = sorted(set().union(*(each.takes() for each in classes)))
     if unknown := sorted(set(options) - set(known)):
-        raise NearkinError(
-            f"{unknown[0]}={options[unknown[0]]}: no option of analysis {analysis}; choices: {', '.join(known) or 'none'}"
-        )
+        name, given = unknown[0], options[unknown[0]]
+        raise NearkinError(f"{name}={given}: no option of analysis {analysis}; choices: {', '.join(known) or 'none'}")
     if options.get("images") is not None and options["images"] < 1:
         raise NearkinError(f"images={options['images']}: at least 1")
     words = [str(name) for name in names]

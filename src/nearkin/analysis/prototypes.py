@@ -142,11 +142,11 @@ class Prototypes(Analysis):
             f"are nearest to their own; the mean cosine is {NUMBER.text(n['diagonal'])} on the diagonal and "
             f"{NUMBER.text(n['off_diagonal'])} elsewhere."
         )
-        words = {"name": "matrix", "title": "Learned means against true class means", "alt": alt}
-        axes = {"x": "true", "y": "learned", "value": "cosine", "x_title": "true mean", "y_title": "learned mean"}
-        matrix: Chart = Heatmap(**words, table=self.tables[2], **axes, band=[-limit, limit])  # type: ignore[arg-type]
+        words: dict[str, Any] = {"name": "matrix", "title": "Learned means against true class means", "alt": alt}
+        axes: dict[str, Any] = {"x": "true", "y": "learned", "x_title": "true mean", "y_title": "learned mean"}
+        matrix: Chart = Heatmap(**words, table=self.tables[2], value="cosine", band=[-limit, limit], **axes)
         if not self.tables[2].rows:
-            matrix = Pictures(**words, images=[[coloured(self.cosine, "BrBG", -limit, limit)]])  # type: ignore[arg-type]
+            matrix = Pictures(**words, images=[[coloured(self.cosine, "BrBG", -limit, limit)]])
         related = f"Pearson {NUMBER.text(n['pearson'])}, Spearman {NUMBER.text(n['spearman'])}"
         spread = Points(
             name="spread",

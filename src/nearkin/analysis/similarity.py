@@ -228,7 +228,7 @@ class Similarity(Analysis):
             rows.append([first["name"], second["name"], *cells])
         columns: list[Column | str] = ["file", "against"]
         for measure, words in MEASURES.items():
-            ends = {"to": f"{measure}_high", "star": f"{measure}_cut"}
+            ends: dict[str, Any] = {"to": f"{measure}_high", "star": f"{measure}_cut"}
             columns += [Column(measure, words, NUMBER), Column(f"{measure}_low", f"95 % of {words}", NUMBER, **ends)]
             columns += [Column(f"{measure}_high", unit=NUMBER), f"{measure}_cut"]
         notes = [f"{self.images:,} images", OVER_CLASSES, *self.notes]
@@ -263,12 +263,12 @@ class Similarity(Analysis):
     def charts(self) -> list[Chart]:
         """The levels, and all pairs of runs at the embedding."""
         pairs, kinds = self.tables[-2:]
-        difference = {"only": {"pairs": KINDS["difference"]}, "low": "low", "high": "high", "line": 0.0}
-        both = {"only": {"pairs": [KINDS["seeds"], KINDS["losses"]]}, "by": "pairs"}
-        panels = []
+        difference: dict[str, Any] = {"only": {"pairs": KINDS["difference"]}, "low": "low", "high": "high", "line": 0.0}
+        both: dict[str, Any] = {"only": {"pairs": [KINDS["seeds"], KINDS["losses"]]}, "by": "pairs"}
+        panels: list[Chart] = []
         for what, title in ((both, "{}"), (difference, "{}: difference, 95 % interval over classes")):
             for measure, words in MEASURES.items():
-                only = {**what["only"], "measure": measure}  # type: ignore[dict-item]
+                only = {**what["only"], "measure": measure}
                 given = {**what, "only": only, "x": "level", "y": "value", "x_title": " ", "y_title": words}
                 name = f"{measure}-{len(panels)}"
                 panels.append(Lines(name=name, title=title.format(words), table=kinds, **given))

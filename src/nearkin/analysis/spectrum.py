@@ -160,9 +160,9 @@ def singular_table(spectra: Mapping[str, Spectrum]) -> Table:
 
 def curves(table: Table, methods: list[str]) -> Chart:
     """The spectra of methods side by side: of all images, and of a class."""
-    by, axes = "method" if len(methods) > 1 else None, {"x": "number", "y": "share", "log_y": True}
+    axes: dict[str, Any] = {"x": "number", "y": "share", "log_y": True, "by": "method" if len(methods) > 1 else None}
     panels = [
-        Lines(name=name, title=of, table=table, by=by, only={"of": of, "method": methods}, **axes)
+        Lines(name=name, title=of, table=table, only={"of": of, "method": methods}, **axes)
         for name, of in (("all", ALL), ("class", CLASS))
     ]
     alt = "Singular values of the training embeddings as shares of their sum, the largest first."
@@ -273,7 +273,12 @@ class SpectrumOfStudy(Analysis):
         runs, singular = self.tables[-2:]
         names = [method.name for method in self.methods if method.trained]
         names = names or [method.name for method in self.methods]  # untrained networks lie far away from all others
-        axes = {"y": "recall@1", "y_title": "test Recall@1 %", "by": "method", "only": {"method": names}}
+        axes: dict[str, Any] = {
+            "y": "recall@1",
+            "y_title": "test Recall@1 %",
+            "by": "method",
+            "only": {"method": names},
+        }
         panels = [
             Points(name=key, title=heading, table=runs, x=key, **axes)
             for key, heading in SPACE.items()

@@ -134,11 +134,11 @@ class Weights(Analysis):
     def charts(self) -> list[Chart]:
         """One small chart per loss: its weights divided by the largest, whose value stands in the title."""
         table, panels = self.tables[1], []
-        axes = {"x": "similarity", "y": "relative", "by": "pair", "x_title": "s", "y_title": " ", "line": 0.0}
+        axes: dict[str, Any] = {"x": "similarity", "y": "relative", "by": "pair", "x_title": "s", "y_title": " "}
         for i, c in enumerate(self.curves):
             largest = max(_largest(c.weights[kind]) or 0.0 for kind in KINDS)
             title = f"{c.name.replace('_', ' ')} (x {WORDS.text(largest, 2)})"
-            panels.append(Lines(name=f"curve-{i}", title=title, table=table, only={"loss": c.name}, **axes))
+            panels.append(Lines(name=f"curve-{i}", title=title, table=table, only={"loss": c.name}, line=0.0, **axes))
         alt = (
             "Weight of a positive pair (below 0: attracts) and of a negative pair (above 0: repels) against the "
             "similarity of the pair, divided by the largest of the loss, whose value stands in the title."

@@ -128,7 +128,8 @@ def sections(gathered: Gathered) -> list[Section]:
         analysis = ANALYSES[name]
         parts: list[Part] = []
         if gathered.is_study:  # what lies beside runs without a study is of others
-            parts = _parts(analysis, folder_of(analysis, gathered), gathered.name)
+            subject = " ".join([gathered.name, *(f"--where {word}" for word in gathered.where)])
+            parts = _parts(analysis, folder_of(analysis, gathered), subject)
         elif len(gathered.tested) == 1:
             run = gathered.tested[0].run
             parts = _parts(analysis, run.path / analysis.folder, run.hash)
@@ -139,7 +140,7 @@ def sections(gathered: Gathered) -> list[Section]:
             alone += _numbers(gathered, analysis)
     if alone:
         table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone, "Numbers")
-        looks = {"filters": ["analysis"], "search": len(alone) > 20, "folded": len(alone) > 60}
+        looks: dict[str, Any] = {"filters": ["analysis"], "search": len(alone) > 20, "folded": len(alone) > 60}
         grid = Tabled(table, "analyses-grid", **looks)
         made.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
     return made
@@ -149,7 +150,8 @@ def _parts(analysis: type[Analysis], folder: Path, subject: str) -> list[Part]:
     """The charts and tables that a folder holds; where these are of an earlier version, how to make them again."""
     content = stored(analysis, folder)
     if content is None:
-        again = f"What is stored here was written by another version; `nearkin analyse {analysis.name} {subject}` renews it."
+        command = f"nearkin analyse {analysis.name} {subject}"
+        again = f"What is stored here was written by another version; `{command}` renews it."
         return [Words(again)] if (folder / f"{analysis.name}.json").is_file() else []
     name = f"analysis-{slug(analysis.name)}"
     parts: list[Part] = []

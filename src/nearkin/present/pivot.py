@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from nearkin.present.table import Column, Table
 
@@ -23,7 +24,8 @@ def pivot(table: Table, name: str, *, down: str, across: str, value: str, along:
     heads = list(dict.fromkeys(row[across] for row in records))
     columns = [by_name[down], *(by_name[column] for column in along)]
     for head in heads:
-        beside = {key: f"{part} {head}" for key in ("plus_minus", "to", "star") if (part := getattr(number, key))}
+        parts = {key: getattr(number, key) for key in ("plus_minus", "to", "star")}
+        beside: dict[str, Any] = {key: f"{part} {head}" for key, part in parts.items() if part}
         columns.append(replace(number, name=f"{value} {head}", heading=str(head), **beside))
         columns += [replace(by_name[column], name=f"{column} {head}") for column in number.beside]
     names = [value, *number.beside]
