@@ -21,7 +21,7 @@ CHARTS = {
     "bars": BARS,
     "lines": Lines(name="lines", table=TABLE, x="x", y="y", by="method"),
     "points": Points(name="points", table=TABLE, x="x", y="y", by="method"),
-    "dots": Dots(name="dots", table=TABLE, x="y", y="method"),
+    "dots": Dots(name="dots", table=TABLE, x="method", y="y"),
     "heatmap": Heatmap(name="heatmap", table=TABLE, x="method", y="other", value="y"),
     "ranks": Ranks(
         name="ranks", table=replace(TABLE, rows=TABLE.rows[:2]), x="y", y="method", joined=[[NAME, "plain"]]
