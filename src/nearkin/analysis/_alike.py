@@ -147,7 +147,7 @@ def _cka(grams: list[np.ndarray], group: np.ndarray) -> tuple[np.ndarray, np.nda
 def _nearest(x: np.ndarray, k: int) -> np.ndarray:
     """(N, k) neighbours by cosine."""
     z = torch.from_numpy(np.ascontiguousarray(x)).float()
-    return neighbours(z, z, k, own=np.arange(len(z))).index.numpy()
+    return neighbours(z, z, k, self_index=np.arange(len(z))).index.numpy()
 
 
 def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:

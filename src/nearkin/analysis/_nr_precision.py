@@ -133,7 +133,9 @@ def nr_precision(
     query = z if roles is None else z[asks]
     gallery = z if roles is None else z[asked]
     stop = 0
-    for index, _ in search(query, gallery, max(1, int(depth)), own=place, budget_mib=budget_mib, progress=progress):
+    for index, _ in search(
+        query, gallery, max(1, int(depth)), self_index=place, budget_mib=budget_mib, progress=progress
+    ):
         start, stop = stop, stop + len(index)
         for one in counted.values():
             one.count(index, slice(start, stop))

@@ -26,7 +26,7 @@ class PublishedTournament:
 
 
 def datasets() -> list[str]:
-    """The data sets of which there is a tournament."""
+    """The data sets that have a tournament."""
     return list(dict.fromkeys(t.dataset[0] for t in tables() if t.source == "psomas2020" and t.table[-1] in "abcd"))
 
 
@@ -39,10 +39,10 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
     if dataset.lower() not in named:
         raise NearkinError(f"no published tournament on {dataset!r}: {choices(dataset, datasets())}")
     name = named[dataset.lower()]
-    found = experiments({t.id: t for t in tables()}, name)
-    methods, values = scores(found)  # (N, k)
+    tables_of_dataset = experiments({t.id: t for t in tables()}, name)
+    methods, values = scores(tables_of_dataset)  # (N, k)
     printed = table(PRINTED[name]) if name in PRINTED else None
-    return PublishedTournament(name, tuple(methods), tuple(found), tournament(values), printed)
+    return PublishedTournament(name, tuple(methods), tuple(tables_of_dataset), tournament(values), printed)
 
 
 def published_tournament_table(dataset: str = "CUB200-2011") -> Table:
