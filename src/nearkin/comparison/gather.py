@@ -126,6 +126,12 @@ class Gathered:
     twin: str = ""
     file: str = ""  # the study's file as it was read
     absent: Sequence[str] = field(default_factory=list)  # cells without a stored run, in words
+    where: tuple[str, ...] = ()  # the words that chose a slice of what is stored
+
+    @property
+    def is_study(self) -> bool:
+        """Are they the runs of a study, or of a slice of it?"""
+        return bool(self.metrics)  # a study names at least one
 
     @property
     def tested(self) -> list[Member]:
@@ -184,7 +190,7 @@ def sliced(gathered: Gathered, where: Where) -> Gathered:
         )
     axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
     absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
-    return replace(gathered, members=members, axes=axes, absent=absent)
+    return replace(gathered, members=members, axes=axes, absent=absent, where=tuple(where))
 
 
 def _gather(names: Sequence[str], runs: Path | str) -> Gathered:
