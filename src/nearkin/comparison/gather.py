@@ -185,9 +185,8 @@ def sliced(gathered: Gathered, where: Where) -> Gathered:
 
     members = [member for member in gathered.members if fits(member)]
     if not members:
-        raise NearkinError(
-            f"where={' '.join(f'{key}={value}' for key in wanted for value in wanted[key])}: no run of {gathered.name} has all of that"
-        )
+        words = " ".join(f"{key}={value}" for key, values in wanted.items() for value in values)
+        raise NearkinError(f"where={words}: no run of {gathered.name} has all of that")
     axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
     absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
     return replace(gathered, members=members, axes=axes, absent=absent, where=tuple(where))
