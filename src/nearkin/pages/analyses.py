@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from markupsafe import Markup
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet, sentence
-from nearkin.pages.base import Column, Grid, Part, Section, Table, slug
+from nearkin.comparison.pages import Sheet
+from nearkin.pages.base import Grid, Part, Section, slug
+from nearkin.present import Column, Table, sentence
 from nearkin.registry import ANALYSES
+from nearkin.units import COUNT, NUMBER
 
 LARGEST = 300_000  # bytes of a figure that a page takes in as it is; larger ones lose a little quality
 LONG = 12  # rows of a table that waits behind its title
@@ -69,10 +71,8 @@ def sections(gathered: Gathered) -> list[Section]:
         else:
             alone += _numbers(gathered, analysis)
     if alone:
-        table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone)
-        grid = Grid(
-            "analyses-grid", "Numbers", table, filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60
-        )
+        table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone, "Numbers")
+        grid = Grid(table, "analyses-grid", filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60)
         found.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
     return found
 
@@ -95,17 +95,17 @@ def _grid(id: str, name: str, sheet: Sheet) -> Grid:
     columns, values = [], []
     for i, word in enumerate(header):
         cells = [row[i] for row in sheet.rows]
-        numbers = i >= texts and all(cell == "–" or NUMBER.fullmatch(cell) for cell in cells)
+        numbers = i >= texts and all(cell == "–" or PRINTED.fullmatch(cell) for cell in cells)
         columns.append(_numeric(word, cells) if numbers else Column(word))
         values.append([_number(cell) for cell in cells] if numbers else cells)
     notes = [sentence(note) for note in sheet.notes]
-    table = Table(id, header, [list(row) for row in zip(*values, strict=True)])
-    return Grid(id, sheet.title or name, table, columns, notes=notes, folded=len(table.rows) > LONG)
+    table = Table(id, columns, [list(row) for row in zip(*values, strict=True)], sheet.title or name, notes)
+    return Grid(table, folded=len(table) > LONG)
 
 
 # a number as tables print it. Only columns that a sheet declares as numbers are read, and as a whole, so that they
 # sort: a class that is called 007 or 1_2 stays what it is.
-NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d+)?")
+PRINTED = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d+)?")
 
 
 def _number(cell: str) -> int | float | None:
@@ -118,13 +118,8 @@ def _numeric(name: str, cells: Sequence[str]) -> Column:
     """A column that shows numbers with as many decimals as were stored; whole ones without, signs where there were
     some."""
     digits = max((len(cell.partition(".")[2]) for cell in cells if cell != "–"), default=0)
-    sign = "+" if any(cell.startswith("+") for cell in cells) else ""
-
-    def text(row: Mapping[str, Any]) -> str:
-        value = row[name]
-        return "–" if value is None else f"{value:{sign}d}" if isinstance(value, int) else f"{value:{sign}.{digits}f}"
-
-    return Column(name, text=text)
+    signed = any(cell.startswith("+") for cell in cells)
+    return Column(name, unit=NUMBER if digits else COUNT, digits=digits, signed=signed)
 
 
 def _numbers(gathered: Gathered, analysis: type[Analysis]) -> list[list[Any]]:
