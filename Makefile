@@ -5,10 +5,10 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
 TABLES_CUB := cub cub_heads methods_cub
-BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs
+BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint format test-slow kills imports settings results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -36,11 +36,15 @@ format: $(READY)
 	@$(BIN)/ruff check --fix src tests bench examples
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # docs/settings.md, from the settings and docstrings in the code
 settings: $(READY)
 	@$(BIN)/python -m nearkin.config.page > docs/settings.md
+
+# src/nearkin/config/catalogue.json, what `nearkin list` and `nearkin explain` read, from the same
+catalogue: $(READY)
+	@$(BIN)/python -m nearkin.config.describe
 
 # docs/results/*.json from the runs of stored studies (make table-losses), and the tables of docs/*.md from these files
 results: $(READY)
@@ -90,7 +94,8 @@ tune-cub: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
 	@$(BIN)/nearkin study studies/tune_cub.yaml root=$(CUB) --workers 2
 
-# against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor
+# against pytorch-metric-learning, the bare matrix product, a minimal loop, a smaller batch, ProxyAnchor; bench-cli:
+# CPU seconds of commands that should start at once
 $(BENCHES:%=bench-%): bench-%: $(READY)
 	@OMP_NUM_THREADS=1 $(BIN)/python bench/$*.py
 

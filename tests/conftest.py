@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny import TINY
 
 os.environ.setdefault("NEARKIN_FSYNC", "0")  # no test cuts the power
 torch.set_num_threads(1)  # two test workers with two threads each would starve each other
@@ -30,18 +31,6 @@ def cub_root():
     if not (root / "images.txt").exists():
         pytest.skip("the real CUB-200-2011 is not here; NEARKIN_CUB=DIR names it")
     return root
-
-
-TINY = {
-    "dataset": "glyphs",
-    "data.classes": 24,
-    "data.per_class": 10,
-    "backbone": "convnet",
-    "dim": 16,
-    "train.batch": 16,
-    "sampler.per_class": 4,
-    "epochs": 2,
-}
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """What processes of a distributed test do: each function runs on every rank, and each rank gives an answer."""
 
 import os
+import signal
 import socket
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,18 @@ from nearkin.engine.objective import Objective, build_objective
 from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
+from nearkin.studies.local import warm_up
 
 B, INPUT, DIM, CLASSES = 13, 9, 8, 4  # 13: no two or three slices are equal
 
 
 def spawn(job: str, world: int, folder: Path, *arguments: Any) -> dict[str, Any]:
-    """Run a function of this module on `world` processes: their answers, or the text of an error, and exit codes."""
+    """Run a function of this module on `world` processes: their answers, or the text of an error, and exit codes. They
+    are forked from the process that a study's workers are forked from, so that nobody imports torch again."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = warm_up()
     folder.mkdir(parents=True, exist_ok=True)
     processes = [context.Process(target=_work, args=(job, r, world, port, folder, arguments)) for r in range(world)]
     for process in processes:
@@ -45,7 +49,7 @@ def _work(job: str, rank: int, world: int, port: int, folder: Path, arguments: t
     )
     try:
         answer = globals()[job](rank, world, *arguments)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         answer = {"error": traceback.format_exc()}
     if distributed.is_initialized():
         distributed.destroy_process_group()
@@ -97,12 +101,15 @@ def gradients(net, objective, ranks, x, labels, chunk=None, memory=None):
     return [loss.detach(), *(p.grad.clone() for p in parameters if p.grad is not None)]
 
 
-def cases():
-    """Every registered loss in every variant, every miner that fits it, and DRML around three of them."""
+def cases(every: bool):
+    """Every registered loss, and DRML around three of them; with `every`, in every variant and with every miner that
+    fits it."""
     for name, settings in CASES:
+        if settings and not every:
+            continue
         loss = make(name, settings, classes=CLASSES, dim=DIM).double()
         yield f"{name} {case_id(settings)}", Objective(loss), False
-        if not settings:
+        if every and not settings:
             for miner_name, miner in miners_for(loss):
                 yield f"{name} + {miner_name}", Objective(loss, miner), False
     for name in ("triplet", "margin", "proxy_anchor"):
@@ -118,7 +125,7 @@ def every_gradient(rank: int, world: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(B, INPUT, generator=generator, dtype=torch.float64)
     labels = torch.arange(B) % CLASSES
-    for name, objective, drml in cases():
+    for name, objective, drml in cases(every=world == 2):
         for norm, chunk in ((False, None), (True, None), (False, 2)):
             torch.manual_seed(1)
             net = Net(norm=norm, drml=drml).double()
@@ -193,6 +200,20 @@ def half_norm(rank: int, world: int) -> dict[str, float]:
     }
 
 
+def at_step(number: int, act: Callable[[], None]) -> None:
+    """Have this process do something at the beginning of a training step, which are counted from 0."""
+    import nearkin.engine.loop
+
+    steps, batch_loss = iter(range(10**6)), nearkin.engine.loop.batch_loss
+
+    def acting(*args, **kwargs):
+        if next(steps) == number:
+            act()
+        return batch_loss(*args, **kwargs)
+
+    nearkin.engine.loop.batch_loss = acting
+
+
 def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: int | None) -> dict[str, Any]:
     """A run; at step `dies_at` the last rank ends without a word."""
     import nearkin
@@ -200,14 +221,15 @@ def trained(rank: int, world: int, words: dict[str, Any], runs: str, dies_at: in
 
     nearkin.engine.loop.CHECKPOINT_SECONDS = 0
     if dies_at is not None and rank == world - 1:
-        steps = iter(range(10**6))
-        load = nearkin.engine.loop.batch_loss
-
-        def deadly(*args, **kwargs):
-            if next(steps) == dies_at:
-                os._exit(9)
-            return load(*args, **kwargs)
-
-        nearkin.engine.loop.batch_loss = deadly
+        at_step(dies_at, lambda: os._exit(9))
     run = nearkin.train(words, runs=runs)
     return {"hash": run.hash, "test": run.result["test"]}
+
+
+def struck(rank: int, world: int, words: dict[str, Any], runs: str) -> None:
+    """A run whose processes all get Ctrl-C in their second step."""
+    import nearkin
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    at_step(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    nearkin.train(words, runs=runs)

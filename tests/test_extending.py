@@ -105,6 +105,7 @@ def copy(tmp_path_factory):
     for section in SECTIONS.values():
         for edit in section:
             follow(edit, root)
+    python(root, "import runpy\nrunpy.run_module('nearkin.config.describe', run_name='__main__')")  # make catalogue
     return root
 
 

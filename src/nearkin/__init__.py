@@ -3,27 +3,67 @@
 nearkin.train({"dataset": "glyphs", "loss": "multi_similarity"})   a run, stored under runs/
 nearkin.test(run, metrics=["nmi", "recall@100"])                   more metrics of it, without training
 nearkin.reproduce(run)                                             the same trained again, and compared
-nearkin.load(run).embed(images)                                    its model on new images
+nearkin.embed(run, images)                                         its model on new images
 nearkin.evaluate(embeddings, labels)                               retrieval metrics of any embeddings
 nearkin.losses.MultiSimilarity()(embeddings, labels)               a loss in a loop of your own
 """
 
-from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
-from nearkin.config.spec import RunSpec, make_spec
-from nearkin.errors import NearkinError
-from nearkin.evaluation import metrics
-from nearkin.evaluation.retrieval import evaluate
-from nearkin.runs.embed import load
-from nearkin.runs.fit import train
-from nearkin.runs.reproduce import reproduce
-from nearkin.runs.test import test
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_PLACES = {  # public name -> module, or module:attribute; imported when the name is first used: torch takes seconds
+    "NearkinError": "nearkin.errors:NearkinError",
+    "RunSpec": "nearkin.config.spec:RunSpec",
+    "analysis": "nearkin.analysis",
+    "data": "nearkin.data",
+    "embed": "nearkin.runs.embed:embed",
+    "evaluate": "nearkin.evaluation.retrieval:evaluate",
+    "load": "nearkin.runs.embed:load",
+    "losses": "nearkin.losses",
+    "make_spec": "nearkin.config.spec:make_spec",
+    "methods": "nearkin.methods",
+    "metrics": "nearkin.evaluation.metrics",
+    "miners": "nearkin.miners",
+    "models": "nearkin.models",
+    "protocols": "nearkin.protocols",
+    "regularisers": "nearkin.regularisers",
+    "reproduce": "nearkin.runs.reproduce:reproduce",
+    "samplers": "nearkin.samplers",
+    "test": "nearkin.runs.test:test",
+    "train": "nearkin.runs.fit:train",
+}
+
+if TYPE_CHECKING:
+    from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
+    from nearkin.config.spec import RunSpec, make_spec
+    from nearkin.errors import NearkinError
+    from nearkin.evaluation import metrics
+    from nearkin.evaluation.retrieval import evaluate
+    from nearkin.runs.embed import embed, load
+    from nearkin.runs.fit import train
+    from nearkin.runs.reproduce import reproduce
+    from nearkin.runs.test import test
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name, or a module of the package (`nearkin.pairs`), imported when it is first asked for."""
+        module, _, attribute = _PLACES.get(name, f"nearkin.{name}").partition(":")
+        if name not in _PLACES and (name.startswith("_") or find_spec(module) is None):
+            raise AttributeError(f"module 'nearkin' has no attribute {name!r}")
+        value = import_module(module)
+        globals()[name] = getattr(value, attribute) if attribute else value
+        return globals()[name]
+
+
 __all__ = [
     "NearkinError",
     "RunSpec",
     "analysis",
     "data",
+    "embed",
     "evaluate",
     "load",
     "losses",
@@ -39,3 +79,8 @@ __all__ = [
     "test",
     "train",
 ]
+
+
+def __dir__() -> list[str]:
+    """What a tab completes."""
+    return __all__

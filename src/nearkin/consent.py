@@ -1,7 +1,7 @@
 """Which import paths may be imported. A spec may name a class by its import path, and importing a module runs it.
 
 A user who types a path, writes it in Python, or names the file that contains it, wants it imported. A path that was
-read from a stored run may come from a stranger: it is imported only after `--trust` or with NEARKIN_TRUST=1.
+read from a stored run may come from a stranger: it is imported only after `trust=True` or with NEARKIN_TRUST=1.
 """
 
 import os
@@ -52,7 +52,7 @@ def note_stored(paths: Iterable[str]) -> None:
 
 
 def trust_all() -> None:
-    """Import what stored runs name, in this process and in those that it starts: `--trust`."""
+    """Import what stored runs name, in this process and in those that it starts."""
     os.environ[VARIABLE] = "1"
 
 
@@ -67,5 +67,5 @@ def check_consent(kind: str, path: str) -> None:
         module = path.rpartition(".")[0]
         raise NearkinError(
             f"{kind} {path!r} is named by a stored run and would import the module {module}, which can do anything: "
-            f"if you trust the run, say --trust (nearkin.load, test and reproduce: trust=True) or set {VARIABLE}=1"
+            f"if you trust the run, say trust=True or set {VARIABLE}=1"
         )

@@ -1,4 +1,4 @@
-"""Name -> class. One registry per kind of part.
+"""Name -> class. One registry per kind of part; the room that defines its classes is imported at the first look-up.
 
 A name with a dot is an import path. What it leads to is checked before it is called: each registry declares, where the
 base class of its kind is defined, which classes or functions it takes (`Registry.takes`).
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nearkin.arguments import check_arguments
 from nearkin.consent import check_consent, is_path
 from nearkin.errors import NearkinError, choices
 
@@ -31,16 +32,30 @@ class Registry:
 
     Parameters:
         kind: what messages call such a part: "loss", "miner", ...
+        room: the package whose import registers nearkin's own; None: there are none. It is imported when something is
+            looked up or registered, not before: most rooms bring torch.
+        plural: the word for all of them, as `nearkin list` takes it; None: the kind with an s.
+        title: the plural as a heading; None: the plural with a capital letter.
     """
 
-    def __init__(self, kind: str):
+    def __init__(self, kind: str, room: str | None = None, *, plural: str | None = None, title: str | None = None):
         self.kind = kind
-        self._classes: dict[str, type] = {}
+        self.room = room
+        self.plural = plural or f"{kind}s"
+        self.title = title or self.plural.capitalize()
+        self._registered: dict[str, type] = {}
         self._families: dict[str, Callable[[str], Any]] = {}
         self._imported: dict[str, Any] = {}
         self._bases: tuple[type, ...] = ()
         self._form: Callable[[Any], bool] = lambda part: False
         self._wanted = "nothing"
+
+    @property
+    def _classes(self) -> dict[str, type]:
+        """All registered classes, nearkin's own among them."""
+        if self.room is not None:
+            importlib.import_module(self.room)  # while the room is being imported this gives what it has so far
+        return self._registered
 
     def takes(self, *bases: type, words: str, form: Callable[[Any], bool] | None = None) -> None:
         """Declare what an import path may lead to.
@@ -55,7 +70,7 @@ class Registry:
             self._form = form
 
     def register(self, name: str, *, version: int = 1, born: Mapping[str, Any] | None = None) -> Callable[[type], type]:
-        """Class decorator.
+        """Class decorator. The constructor then refuses what its annotations do not allow (arguments.py).
 
         Parameters:
             name: as it is written in specs. A name that is taken cannot be taken again; the same class may register
@@ -70,6 +85,7 @@ class Registry:
             if known is not None and (known.__qualname__, known.__module__) != (cls.__qualname__, cls.__module__):
                 where = f"{known.__module__}.{known.__qualname__}"
                 raise NearkinError(f"{self.kind} {name!r} is already registered by {where}; take another name")
+            check_arguments(cls)
             cls.name = name  # type: ignore[attr-defined]
             cls.version = version  # type: ignore[attr-defined]
             cls.born = dict(born or {})  # type: ignore[attr-defined]
@@ -137,14 +153,36 @@ def _hyperparameters(cls: Any) -> Mapping[str, inspect.Parameter]:
     return MappingProxyType({p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY})
 
 
-LOSSES = Registry("loss")
-MINERS = Registry("miner")
-REGULARISERS = Registry("regulariser")
-METHODS = Registry("method")
-SAMPLERS = Registry("sampler")
-BACKBONES = Registry("backbone")
-DATASETS = Registry("data set")
-PROTOCOLS = Registry("protocol")
-METRICS = Registry("metric")
-HEADS = Registry("head")
-ANALYSES = Registry("analysis")
+LOSSES = Registry("loss", "nearkin.losses", plural="losses")
+MINERS = Registry("miner", "nearkin.miners")
+REGULARISERS = Registry("regulariser", "nearkin.regularisers")
+METHODS = Registry("method", "nearkin.methods")
+SAMPLERS = Registry("sampler", "nearkin.samplers")
+BACKBONES = Registry("backbone", "nearkin.models")
+DATASETS = Registry("data set", "nearkin.data", plural="datasets", title="Data sets")
+PROTOCOLS = Registry("protocol", "nearkin.protocols")
+METRICS = Registry("metric", "nearkin.evaluation.metrics")
+HEADS = Registry("head", "nearkin.models")
+ANALYSES = Registry("analysis", "nearkin.analysis", plural="analyses")
+ALL_REGISTRIES = (
+    LOSSES,
+    MINERS,
+    REGULARISERS,
+    METHODS,
+    SAMPLERS,
+    BACKBONES,
+    DATASETS,
+    PROTOCOLS,
+    METRICS,
+    HEADS,
+    ANALYSES,
+)
+PARTS = {  # part of a spec -> the classes that its name may stand for
+    "data": DATASETS,
+    "protocol": PROTOCOLS,
+    "sampler": SAMPLERS,
+    "loss": LOSSES,
+    "miner": MINERS,
+    "regulariser": REGULARISERS,
+    "method": METHODS,
+}

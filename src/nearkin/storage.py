@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
-import numpy as np
 from filelock import FileLock
 
 from nearkin.cache import cache_dir, make_room
 from nearkin.errors import NearkinError, PassingError
 from nearkin.scratch import abandoned, new_scratch, outside_scratch
 from nearkin.units import BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # what numpy, zipfile and torch raise when a file is damaged
 UNREADABLE = (
@@ -184,9 +186,11 @@ def _sum_of(content: Mapping[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def arrays_of(path: Path) -> dict[str, np.ndarray]:
+def arrays_of(path: Path) -> "dict[str, np.ndarray]":
     """The arrays of an .npz after all its checksums were verified: numpy alone would not notice a flipped bit in the
     shape of an array. Raises one of UNREADABLE."""
+    import numpy as np  # here: most files are no arrays, and a list of runs should be there at once
+
     with zipfile.ZipFile(path) as parts:
         if (name := parts.testzip()) is not None:
             raise zipfile.BadZipFile(f"{path}: bad CRC-32 of {name}")

@@ -28,7 +28,7 @@ class Unit:
         return f"<unit {self.name}>"
 
     def text(self, value: Any, digits: int | None = None, signed: bool = False) -> str:
-        """A value as people read it; a dash for None and for NaN.
+        """A value as people read it; a dash for None and for NaN; a text is itself.
 
         Parameters:
             value: the value, as it is stored.
@@ -37,6 +37,8 @@ class Unit:
         """
         if value is None or value != value:
             return GAP
+        if isinstance(value, str):  # a word among numbers, as "diverged"
+            return value
         return self._write(value, self.digits if digits is None else digits, "+" if signed else "")
 
     def _write(self, value: Any, digits: int, sign: str) -> str:

@@ -225,17 +225,18 @@ def test_a_correlation_takes_the_seeds_that_all_methods_have():
     assert (cell["spearman"], cell["seeds"]) == (pytest.approx(1), 3)
 
 
-def test_correlations_of_nothing_are_decided_in_five_of_a_hundred_studies():
+@pytest.mark.parametrize("studies", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_correlations_of_nothing_are_decided_in_five_of_a_hundred_studies(studies):
     """Methods differ, in both numbers, independently; seeds differ little, which says nothing about other methods."""
     random, wrong = np.random.default_rng(2), 0
     keys = list(itertools.product(("rho", "pi_intra", "pi_inter", "pi_ratio"), ("recall@1", "map_at_r")))
-    for _ in range(400):
+    for _ in range(studies):
         numbers = {key: random.normal(size=7) for key in {name for pair in keys for name in pair}}
         asked = {pair: rows_of(*(numbers[key] for key in pair), noise=0.01, random=random) for pair in keys}
         cells = [cell for others in correlations(asked).values() for cell in others.values()]
         assert cells[0]["family"] == 8
         wrong += any(cell["p_holm"] < 0.05 for cell in cells)
-    assert wrong / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert wrong / studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
 
 
 # -- with a regulariser and without ---------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
-from nearkin.cli.catalogue import KINDS
 from nearkin.errors import NearkinError
+from nearkin.registry import ALL_REGISTRIES
 
 
 def nearkin(*words):
@@ -37,11 +37,11 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_list(kind):
-    shown, plain = nearkin("list", kind, "--json"), nearkin("list", kind)
+@pytest.mark.parametrize("registry", ALL_REGISTRIES, ids=lambda registry: registry.plural)
+def test_list(registry):
+    shown, plain = nearkin("list", registry.plural, "--json"), nearkin("list", registry.plural)
     entries = json.loads(shown.stdout)
-    assert {e["name"] for e in entries} == set(KINDS[kind].names())
+    assert {e["name"] for e in entries} == set(registry.names())
     assert all(e["about"] for e in entries), [e["name"] for e in entries if not e["about"]]
     assert plain.exit_code == 0
 

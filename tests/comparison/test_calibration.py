@@ -1,4 +1,5 @@
-"""Where no method is better, at most 5 % of studies may say otherwise: 400 simulated studies for each condition.
+"""Where no method is better, at most 5 % of studies may say otherwise: 100 simulated studies for each condition, and
+400 in `make test-slow`.
 
 A study is drawn as runs (method, seed, setting, fold) and goes through the functions that `nearkin compare` and
 `nearkin tournament` call. Folds and settings differ in difficulty by far more than seeds do, so that whoever averages
@@ -20,9 +21,13 @@ from nearkin.comparison.verdicts import all_pairs, first_family, kinds
 from nearkin.errors import NearkinError
 from nearkin.statistics.unit import ByClass, Key, Nothing, Place, Row
 
-STUDIES = 400
+STUDIES = [100, pytest.param(400, marks=pytest.mark.slow)]
 NOISE = 0.03  # the luck of validation and test correlates by 0.3; in studies/losses.yaml it does by less
-BOUND = 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
+
+
+def bound(studies):
+    """Three standard deviations above 5 %."""
+    return 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
 def study(
@@ -115,33 +120,35 @@ CONDITIONS = {
 EVERY_PAIR = ("balanced", "unequal seeds", "every method lacks some folds", "settings missing", "three seeds")
 
 
-def shares(condition, *judges):
+def shares(condition, studies, *judges):
     """The share of studies in which each of the judges says that something differs."""
     rng = np.random.default_rng(23)
     wrong = np.zeros(len(judges))
-    for _ in range(STUDIES):
+    for _ in range(studies):
         getattr(condition.get("missing"), "reset", lambda: None)()
         comparison = study(rng, **condition)
         wrong += [judge(comparison) for judge in judges]
-    return wrong / STUDIES
+    return wrong / studies
 
 
 def any_decided(family):
     return lambda comparison: any(pair.decided for pair in family(comparison).pairs)
 
 
+@pytest.mark.parametrize("studies", STUDIES)
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_verdicts_are_calibrated(name, record_property):
+def test_verdicts_are_calibrated(name, studies, record_property):
     families = (first_family, all_pairs) if name in EVERY_PAIR else (first_family,)
-    found = shares(CONDITIONS[name], *map(any_decided, families))
+    found = shares(CONDITIONS[name], studies, *map(any_decided, families))
     record_property("false verdicts", found.tolist())
-    assert (found <= BOUND).all(), f"{name}: {found}"
+    assert (found <= bound(studies)).all(), f"{name}: {found}"
     if CONDITIONS[name].get("seeds") == 2:
         assert (found == 0).all()
 
 
+@pytest.mark.parametrize("studies", STUDIES)
 @pytest.mark.parametrize("name", ["balanced", "unequal seeds", "settings missing", "settings that share seeds"])
-def test_kinds_are_calibrated(name, record_property):
+def test_kinds_are_calibrated(name, studies, record_property):
     def over_seeds(comparison):
         result = kinds(comparison)
         return not isinstance(result, Nothing) and result[0].difference.n >= 3 and result[0].difference.excludes_zero
@@ -150,9 +157,9 @@ def test_kinds_are_calibrated(name, record_property):
         result = kinds(comparison)
         return not isinstance(result, Nothing) and result[0].p_methods < 0.05
 
-    found = shares(CONDITIONS[name], over_seeds, over_methods)
+    found = shares(CONDITIONS[name], studies, over_seeds, over_methods)
     record_property("false verdicts", found.tolist())
-    assert (found <= BOUND).all(), f"{name}: {found}"
+    assert (found <= bound(studies)).all(), f"{name}: {found}"
 
 
 TOURNAMENTS = {
@@ -165,8 +172,9 @@ TOURNAMENTS = {
 }
 
 
+@pytest.mark.parametrize("studies", STUDIES)
 @pytest.mark.parametrize("name", TOURNAMENTS)
-def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
+def test_the_tournament_is_calibrated(name, studies, record_property, monkeypatch):
     monkeypatch.setattr("nearkin.statistics.ranks.PERMUTATIONS", 250)  # enough for a share, and quicker
 
     def differ(comparison):
@@ -175,9 +183,9 @@ def test_the_tournament_is_calibrated(name, record_property, monkeypatch):
             return test is not None and test.p <= 0.05
         return False
 
-    (found,) = shares(TOURNAMENTS[name], differ)
+    (found,) = shares(TOURNAMENTS[name], studies, differ)
     record_property("false verdicts", float(found))
-    assert found <= BOUND, f"{name}: {found}"
+    assert found <= bound(studies), f"{name}: {found}"
 
 
 def test_a_true_difference_is_found():

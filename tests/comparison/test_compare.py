@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 from stores import add_run, add_study, losses_study
 
-from nearkin.comparison import pages
+from nearkin.comparison import tables, words
 from nearkin.comparison.compare import compare, measure_missing
 from nearkin.comparison.gather import Member, gather
 from nearkin.comparison.method import kind_of
+from nearkin.comparison.result import compare as compare_names
 from nearkin.comparison.tournament import standing
 from nearkin.comparison.verdicts import all_pairs, first_family, kinds, verdict_words
 from nearkin.errors import NearkinError
@@ -77,9 +78,9 @@ def test_one_seed_is_said_and_judged_nowhere(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, {k: {0: v[0]} for k, v in FAR.items()})))
     words = {said(pair) for pair in first_family(found).pairs}
     assert words == {"no verdict: one common seed, at least three seeds are needed"}
-    sheet = pages.leaderboard(found)
-    assert sheet.rows[0][-1] == "–"
-    assert any("no interval" in note for note in sheet.notes)
+    board = tables.leaderboard(found)
+    assert board.texts()[0][-1] == "–"
+    assert any("no interval" in note for note in board.notes)
 
 
 def test_without_common_seeds_nothing_is_subtracted(tmp_path):
@@ -115,7 +116,7 @@ def test_data_sets_are_never_mixed(tmp_path):
             name = f"{loss}{data}".ljust(12, "0")
             add_run(tmp_path, name, {"loss": loss}, {"map_at_r": value + i / 10}, data_hash=data)
     names = [run.name for run in tmp_path.iterdir() if run.is_dir()]
-    with pytest.raises(NearkinError, match=r"2 data sets.*--by data,loss compares within each"):
+    with pytest.raises(NearkinError, match=r"2 data sets.*by=data,loss compares within each"):
         compare(gather(names, tmp_path), by=["loss"])
     found = compare(gather(names, tmp_path), by=["data", "loss"])
     assert [len(each.methods) for each in found] == [2, 2]
@@ -176,7 +177,7 @@ def test_ranking_against_classification(tmp_path):
     result, ranking, classification = kinds(found)
     assert (ranking, classification) == (["contrastive", "triplet"], ["proxy_anchor"])
     assert result.difference.mean == pytest.approx(np.mean([0.4, 0.411, 0.42]) - np.mean([0.505, 0.50, 0.53]))
-    assert "ranking losses minus" in pages.kinds_words(found)[0]
+    assert "ranking losses minus" in words.kinds_words(found)[0]
 
 
 def test_every_loss_has_a_kind(tmp_path):
@@ -201,9 +202,9 @@ def test_every_loss_has_a_kind(tmp_path):
         (lambda root: gather(["tuy"], root), "no study and no run 'tuy'.*did you mean.*toy"),
         (lambda root: compare(gather(["toy"], root), metric="map_at_q"), "map_at_r"),
         (lambda root: compare(gather(["toy"], root), metric="recall"), "which k"),
-        (lambda root: compare(gather(["toy"], root), metric="train.x"), "--metric train.x"),
-        (lambda root: compare(gather(["toy"], root), by=["los"]), "--by los: neither an axis nor a setting"),
-        (lambda root: compare(gather(["toy"], root), reading="best"), "--reading best"),
+        (lambda root: compare(gather(["toy"], root), metric="train.x"), "metric=train.x"),
+        (lambda root: compare(gather(["toy"], root), by=["los"]), "by=los: neither an axis nor a setting"),
+        (lambda root: compare(gather(["toy"], root), reading="best"), "reading=best"),
         (lambda root: gather([str(root / "absent.yaml")], root), "no study and no run"),
         (lambda root: standing(compare(gather(["triplet0"], root))[0]), "at least two trained methods"),
     ],
@@ -227,10 +228,11 @@ def test_a_metric_that_is_not_stored_is_computed_from_embeddings(tmp_path, monke
 
 def test_what_json_tells_is_what_the_tables_show(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, FAR)))
-    told = json.loads(json.dumps(pages.told(found)))
-    sheet = pages.sheets(found)
-    means = [f"{100 * m['interval']['mean']:.2f}" for m in told["methods"]]
-    assert means == [row[4] for row in sheet["leaderboard"].rows]
-    assert [p["verdict"] for p in told["family"]["pairs"]] == [row[1] for row in sheet["differences"].rows]
-    assert [p["verdict"] for p in told["pairs"]] == [row[2] for row in sheet["pairs"].rows]
-    assert told["tournament"]["methods"][0]["ranks"] == [1, 2, 1]
+    content = json.loads(json.dumps(compare_names("toy", runs=tmp_path).to_dict(), allow_nan=False))
+    shown = tables.tables_of(found)
+    assert content["tables"] == {name: table.records() for name, table in shown.items()}
+    means = [f"{100 * row['map_at_r']:.2f}" for row in content["tables"]["leaderboard"]]
+    assert means == [line[4] for line in shown["leaderboard"].texts()]
+    verdicts = [row["verdict"] for row in content["tables"]["differences"]]
+    assert verdicts == [line[1] for line in shown["differences"].texts()]
+    assert list(content["tables"]["tournament"][0].values())[-3:] == [1, 2, 1]

@@ -23,8 +23,8 @@ def test_its_kind_is_own_and_it_takes_no_side(tmp_path):
             (path / "spec.yaml").write_text(yaml.safe_dump(head))
     done = CliRunner().invoke(app, ["compare", str(tmp_path), "--json", "--runs", str(tmp_path)])
     assert done.exit_code == 0, done.exception
-    (told,) = json.loads(done.output)
-    assert {method["name"]: method["kind"] for method in told["methods"]} == {
+    board = json.loads(done.output)["tables"]["leaderboard"]
+    assert {row["method"]: row["kind"] for row in board} == {
         "triplet": "ranking",
         "proxy_anchor": "classification",
         "somewhere.losses.Mine": "own",
@@ -32,7 +32,11 @@ def test_its_kind_is_own_and_it_takes_no_side(tmp_path):
     _, ranking, classification = kinds(compare(gather([str(tmp_path)], tmp_path))[0])
     assert (ranking, classification) == (["triplet"], ["proxy_anchor"])
     figures = ["--figures", str(tmp_path / "figures")]
-    for words in (["compare", *figures], ["tournament"], ["report", "-o", str(tmp_path / "page.html"), "--no-map"]):
+    for words in (
+        ["compare", *figures],
+        ["compare", "--ranks"],
+        ["report", "-o", str(tmp_path / "page.html"), "--no-map"],
+    ):
         done = CliRunner().invoke(app, [words[0], str(tmp_path), *words[1:], "--runs", str(tmp_path)])
         assert done.exit_code == 0, (words, done.exception)
     assert "somewhere" not in sys.modules

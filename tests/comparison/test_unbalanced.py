@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stores import add_run, add_study, losses_study
 
-from nearkin.comparison import pages
+from nearkin.comparison import tables, words
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.tournament import standing, words_of
@@ -55,7 +55,7 @@ def test_the_row_that_is_ahead_is_the_one_whose_difference_is_printed(tmp_path):
     assert pair.difference.mean == pytest.approx(-0.1)
     assert ranks(found) == {"triplet": (2, 2), "margin": (1, 1)}
     assert tied_for_first(found) == ["margin"]
-    assert pages.first_words(found) == ["first: margin, distinguishable from all other trained rows"]
+    assert words.first_words(found) == ["first: margin, distinguishable from all other trained rows"]
 
 
 def test_the_same_with_settings_that_one_row_lacks(tmp_path):
@@ -127,7 +127,7 @@ def test_two_seeds_give_no_verdict(tmp_path):
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
     assert said(found) == ["no verdict: 2 common seeds, at least three seeds are needed"]
     assert ranks(found) == {"margin": (1, 2), "triplet": (1, 2)}
-    assert pages.first_words(found) == ["no row is better than another: at least three seeds are needed for a verdict"]
+    assert words.first_words(found) == ["no row is better than another: at least three seeds are needed for a verdict"]
 
 
 def test_a_tournament_of_methods_without_a_common_setting_is_refused(tmp_path):
@@ -135,7 +135,7 @@ def test_a_tournament_of_methods_without_a_common_setting_is_refused(tmp_path):
     (found,) = compare(study(tmp_path, cells, ("loss", "dim")), by=["loss"])
     with pytest.raises(NearkinError, match=r"no experiment in common: no common settings"):
         standing(found)
-    assert "tournament" not in pages.sheets(found)
+    assert "tournament" not in tables.tables_of(found)
     assert said(found)[0].startswith("no common settings (")
 
 
@@ -170,7 +170,7 @@ def test_kinds_are_compared_on_what_all_have(tmp_path):
     apart = [("triplet", s, 0.5, {"dim": 64}) for s in range(3)] + [("arcface", s, 0.5, {"dim": 512}) for s in range(3)]
     (found,) = compare(study(tmp_path / "apart", apart, ("loss", "dim")), by=["loss"])
     assert isinstance(kinds(found), Nothing)
-    assert pages.kinds_words(found)[0].startswith("ranking and classification losses cannot be compared: no common set")
+    assert words.kinds_words(found)[0].startswith("ranking and classification losses cannot be compared: no common set")
 
 
 def test_the_reference_is_chosen_by_validation_and_never_by_the_test(tmp_path):
@@ -213,7 +213,7 @@ def test_where_neither_end_is_good_nobody_is_ahead(tmp_path):
     assert pair.winner is None
     assert ranks(found) == {}
     assert said(found) == ["distinguishable: triplet is higher by 0.505"]
-    assert pages.first_words(found) == []
+    assert words.first_words(found) == []
 
 
 def test_all_settings_count_in_a_difference(tmp_path):
@@ -239,19 +239,19 @@ def test_values_by_class_widen_the_interval_and_both_parts_are_told(tmp_path):
     (pair,) = all_pairs(found).pairs
     assert pair.difference.class_count == 8
     assert pair.difference.classes > 0
-    sheet = pages.sheets(found)["pairs"]
-    assert sheet.header[-4:-2] == ["± seeds", "± classes"]
-    assert "–" not in sheet.rows[0][-4:-2]
-    assert any("other seeds and other test classes" in note for note in sheet.notes)
+    pairs = tables.tables_of(found)["pairs"]
+    assert [column.title for column in pairs.shown][-4:-2] == ["± seeds", "± classes"]
+    assert "–" not in pairs.texts()[0][-4:-2]
+    assert any("other seeds and other test classes" in note for note in pairs.notes)
 
 
 def test_an_interval_does_not_leave_the_range_of_its_metric(tmp_path):
     values = {"triplet": {0: 0.99, 1: 0.91, 2: 0.98}, "margin": {0: 0.5, 1: 0.51, 2: 0.52}}
     (found,) = compare(gather(["toy"], losses_study(tmp_path, values)))
     assert (found.methods[0].interval.high, found.methods[0].interval.cut) == (1.0, True)
-    sheet = pages.leaderboard(found)
-    assert sheet.rows[0][-1].endswith("to 100.00*")
-    assert "* cut at the end of the metric's range" in sheet.notes
+    board = tables.leaderboard(found)
+    assert board.texts()[0][-1].endswith("to 100.00*")
+    assert "* cut at the end of the metric's range" in board.notes
 
 
 def test_a_study_without_recall_at_1_is_compared(tmp_path):

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from nearkin.cli.explain import explain_command
 from nearkin.config.born import original_defaults
-from nearkin.config.explain import CLASSES, Entry, classes, explain, parameter_lines, settings
+from nearkin.config.catalogue import Catalogue, Entry, read_catalogue
+from nearkin.config.describe import CLASSES, classes, described, parameter_lines, settings
 from nearkin.config.parse import parse_words
 from nearkin.config.parts import PARTS
 from nearkin.config.spec import ALIASES, RunSpec, make_spec
@@ -21,6 +22,7 @@ from nearkin.registry import BACKBONES, LOSSES
 from nearkin.runs.defaults import resolve
 from nearkin.studies.grid import read_study
 
+CATALOGUE = described()
 DOCS = Path(__file__).parents[2] / "docs"
 SETTINGS, STUDIES = ((DOCS / name).read_text() for name in ("settings.md", "studies.md"))
 OPEN = [key for key, entry in settings().items() if entry.filled and not key.endswith(".name")]
@@ -33,6 +35,10 @@ def said(*words):
     done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
     assert done.exit_code == 0, (done.output, done.exception)
     return done.stdout
+
+
+def explain(key) -> list[Entry]:
+    return CATALOGUE.explain(key)
 
 
 def one(key) -> Entry:
@@ -50,7 +56,7 @@ class TestEverySetting:
     def test_says_what_it_means(self, key):
         entry = settings()[key]
         assert entry.about.endswith("."), f"{key}: give its field about='...' (config/born.py), whole sentences"
-        assert entry.allowed, f"{key}: its type has no words yet (config/explain.py, TYPES or ALLOWED)"
+        assert entry.allowed, f"{key}: its type has no words yet (config/describe.py, TYPES or ALLOWED)"
         assert not entry.source or entry.source.endswith(".")
 
     @pytest.mark.parametrize("part", PARTS)
@@ -186,6 +192,17 @@ class TestExplain:
 def test_parameter_lines():
     doc = "What it is.\n\nParameters:\n    a, b: two of\n        them; a: c\n    d: one\n\nShapes: e: f"
     assert parameter_lines(doc) == {"a": "two of them; a: c", "b": "two of them; a: c", "d": "one"}
+
+
+class TestCatalogue:
+    def test_is_what_the_code_says(self):
+        stored, now = json.loads(read_catalogue().to_json()), json.loads(CATALOGUE.to_json())
+        assert stored.keys() == now.keys()
+        stale = [what for what in now if stored[what] != now[what]]
+        assert stale == [], "config/catalogue.json is stale: make catalogue"
+
+    def test_comes_back_from_its_text(self):
+        assert Catalogue.from_json(CATALOGUE.to_json()) == CATALOGUE
 
 
 class TestSettingsPage:

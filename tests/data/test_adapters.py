@@ -304,7 +304,7 @@ def test_csv(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("path,class\na.jpg,1\n", r"no column 'label' \(columns: path, class\)"),
+        ("path,class\na.jpg,1\n", r"no column 'label' \(columns, separated by commas: path, class\)"),
         ("", "no column 'path'"),
         ("path,label\n", "lists no image"),
         ("path,label\na.jpg\n", "row 1: 1 fields"),

@@ -313,13 +313,14 @@ def _decode_at_once(root, barrier, results):
     results.put((len(calls), pixels))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_of_two_processes_at_once_one_decodes_and_the_other_waits(tmp_path, picture, cache_folder):
     for i in range(20):
         picture(tmp_path / "pictures" / f"class{i % 4}" / f"{i}.png", seed=i)
-    spawn = multiprocessing.get_context("spawn")
-    barrier, results = spawn.Barrier(2), spawn.Queue()
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(2), context.Queue()
     arguments = (tmp_path / "pictures", barrier, results)
-    processes = [spawn.Process(target=_decode_at_once, args=arguments, daemon=True) for _ in range(2)]
+    processes = [context.Process(target=_decode_at_once, args=arguments, daemon=True) for _ in range(2)]
     for process in processes:
         process.start()
     (first, one), (second, two) = (results.get(timeout=120) for _ in processes)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import TINY
 from device.toy import on_toy, waited, without_float64
+from tiny import TINY
 
 import nearkin
 from nearkin import numerics

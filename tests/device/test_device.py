@@ -1,4 +1,4 @@
-"""Any device: the checks on a device made in Python, each file in a process of its own, and how a device is chosen."""
+"""Any device: the checks on a device made in Python, in a process of their own, and how a device is chosen."""
 
 import subprocess
 import sys
@@ -24,11 +24,10 @@ from nearkin.studies.scheduler import Task, schedule
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("file", sorted(HERE.glob("check_*.py")), ids=lambda file: file.stem)
-def test_on_a_device_of_its_own(file, tmp_path):
+def test_on_a_device_of_its_own(tmp_path):
     """A process that has a device cannot fork after its first backward, as other tests do (toy.py)."""
     own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'own'}"]
-    command = [sys.executable, "-m", "pytest", "-x", *own, str(file)]
+    command = [sys.executable, "-m", "pytest", "-x", *own, *map(str, sorted(HERE.glob("check_*.py")))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1])
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 

@@ -12,7 +12,8 @@ from nearkin.errors import NearkinError
 
 @pytest.mark.parametrize("world", [2, 3])
 def test_every_loss_has_the_gradient_of_one_process(world, tmp_path):
-    """float64; slices of different sizes; BatchNorm synchronised; in one pass and in two."""
+    """float64; slices of different sizes; BatchNorm synchronised; in one pass and in two. Two processes have every
+    variant and miner, three have every loss."""
     found = spawn("every_gradient", world, tmp_path)
     assert found["codes"] == [0] * world
     for worst in found["answers"]:

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -11,8 +9,10 @@ import time
 import numpy as np
 import pytest
 import torch
+from ranks import spawn
 
-import nearkin
+import nearkin.engine.loop
+import nearkin.runs.fit
 from nearkin.runs.store import Run, Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -256,42 +256,9 @@ def test_a_full_disk_says_more_than_the_signal(words, tmp_path):
     assert child(work) == 30
 
 
-RANK = """
-import sys, torch
-torch.set_num_threads(1)
-import nearkin
-def watch(entry):
-    if entry.get("step") == 2:
-        open(sys.argv[3], "w").close()
-nearkin.train(eval(sys.argv[1]), runs=sys.argv[2], watch=watch)
-"""
-
-
 def test_two_processes_struck_at_once(words, tmp_path):
     """The first saves; the second stays until its part of the step is done."""
-    words = words | {"epochs": 60}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    going = tmp_path / "going"
-    call = [sys.executable, "-c", RANK, repr(words), str(tmp_path / "runs"), str(going)]
-    processes = []
-    for rank in range(2):
-        environment = {
-            **os.environ,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
-        processes.append(subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True))
-    deadline = time.monotonic() + 120
-    while not going.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for process in processes:
-        process.send_signal(signal.SIGINT)
-    said = [process.communicate(timeout=60)[1] for process in processes]
-    assert [text.strip().splitlines()[-1][-17:] for text in said] == ["KeyboardInterrupt"] * 2, said
+    answers = spawn("struck", 2, tmp_path, words, str(tmp_path / "runs"))["answers"]
+    assert [answer["error"].strip().splitlines()[-1] for answer in answers] == ["KeyboardInterrupt"] * 2
     (run,) = Store(tmp_path / "runs").runs()
-    assert run.load("checkpoint.pt")["progress"]["step"] >= 2
+    assert run.load("checkpoint.pt")["progress"]["step"] == 2

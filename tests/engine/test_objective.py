@@ -125,7 +125,7 @@ def test_rho_values_are_those_of_the_switched_formula(loss):
         "margin": over_active(1.4 - d),
         "snr_triplet": over_active(0.2 - snr),
     }[loss]
-    assert float(built(z, Y, Triplets(a, a, p))) == pytest.approx(float(expected), abs=1e-6)
+    assert built(z, Y, Triplets(a, a, p)).item() == pytest.approx(expected.item(), abs=1e-6)
 
 
 def test_rho_needs_triplets():

@@ -89,6 +89,7 @@ def test_query_and_gallery_files(data, tmp_path):
     assert chosen.metrics == expected
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")  # torch, of the trap that the test sets
 def test_objects_are_never_unpickled(data, tmp_path):
     class Trap:
         def __reduce__(self):

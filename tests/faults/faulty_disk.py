@@ -38,7 +38,7 @@ FAULTS = {
 # Imports everything once; each command runs in a child of its own.
 SERVER = """
 import json, os, sys
-import torch, torch._dynamo, pyarrow.parquet
+import matplotlib.font_manager, torch, torch._dynamo, pyarrow.parquet
 torch.set_num_threads(1)
 from nearkin.cli.app import main
 print("ready", flush=True)

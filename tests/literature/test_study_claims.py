@@ -12,7 +12,7 @@ from nearkin.cli.app import app
 from nearkin.comparison.claims import check_claims, rows_of
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
-from nearkin.comparison.pages import claims_sheet, measured_claims
+from nearkin.comparison.tables import claims_table, measured_claims
 from nearkin.comparison.verdicts import all_pairs
 from nearkin.literature.own import ELSEWHERE, FAILS, HOLDS, OPEN
 from nearkin.studies.joined import joined_metrics
@@ -129,20 +129,20 @@ def test_glyphs_test_nothing_and_the_page_says_so(tmp_path, monkeypatch):
             )
     gathered = gather([str(tmp_path)], tmp_path)
     assert {verdict.state for _, verdict in check_claims(gathered)} == {ELSEWHERE}
-    sheet = claims_sheet(gathered)
+    sheet = claims_table(gathered)
     assert len(sheet.rows) == 44
     shown = measured_claims(sheet)
     assert shown.rows == []
-    assert shown.notes[-1].startswith("44 claims are not tested here")
+    assert shown.notes[-1].startswith("44 claims not tested here")
     monkeypatch.setattr(tables, "out", Console(width=160))
     words = CliRunner().invoke(app, ["compare", str(tmp_path), "--metric", "recall@1", "--claims"]).stdout
-    assert "44 claims are not tested here" in words
+    assert "44 claims not tested here" in words
     assert "it says" not in words  # no table without a row
 
 
 def test_decided_claims_come_first_and_the_family_is_said(tmp_path):
     gathered = folded(tmp_path, 0.02)
-    sheet = claims_sheet(gathered)
+    sheet = claims_table(gathered)
     states = [row[2] for row in sheet.rows]
     assert states == sorted(states, key=[HOLDS, FAILS, OPEN, ELSEWHERE].index)
     assert any("Holm's correction is over the 2 claims" in note for note in sheet.notes)  # npair_last can fail

@@ -122,6 +122,7 @@ COINCIDE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # how pytorch-metric-learning indexes a tensor
 @pytest.mark.parametrize("name", list(COINCIDE))
 @pytest.mark.parametrize("seed", [0, 1])
 def test_equals_pytorch_metric_learning(name, seed):

@@ -1,7 +1,6 @@
 """Every file of a run, of an unfinished run, of a study and of the cache: removed, emptied, truncated, one bit flipped,
 a folder or a link in its place. Never a wrong number without a word, never a traceback, and other runs are shown."""
 
-import itertools
 import json
 import os
 import re
@@ -62,6 +61,9 @@ UNFINISHED = (
     "lock",
 )
 DAMAGES = ("removed", "emptied", "truncated", "flipped", "folder", "link")
+DAMAGES_OF_RUNS = [  # an empty file is a truncated one: of every file of a run in `make test-slow`
+    pytest.param(how, marks=pytest.mark.slow) if how == "emptied" else how for how in DAMAGES
+]
 NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -105,6 +107,17 @@ def damage(path, how):
         path.symlink_to(elsewhere)
 
 
+def looks(runs, run):
+    """Commands that show a run."""
+    return (
+        ("runs", "list", "--json"),
+        ("runs", "show", run),
+        ("runs", "show", run, "--json"),
+        ("test", run, "--json"),
+        ("compare", runs, "--by", "seed"),
+    )
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A finished run with a test curve and a further test, and an unfinished one, which has a checkpoint."""
@@ -119,8 +132,12 @@ def made(tmp_path_factory):
     patch.undo()
     (root / "images").mkdir()
     Image.new("RGB", (20, 20), "red").save(root / "images" / "a.png")
+    told = {words: said(*words, "--runs", root / "runs")[1] for words in looks(root / "runs", run.hash)}
+    assert said("embed", run.hash, root / "images", "-o", root / "e.npz", "--runs", root / "runs")[0] == 0
     return {
         "root": root,
+        "told": list(told.values()),
+        "embedded": np.load(root / "e.npz")["embeddings"],
         "good": good.hash,
         "run": run.hash,
         "begun": begun.hash,
@@ -149,31 +166,20 @@ def named(output):
     return "damaged" in output or "cannot be read" in output or "is missing" in output
 
 
-@pytest.mark.parametrize(("name", "how"), list(itertools.product(FILES, DAMAGES)))
+@pytest.mark.parametrize("how", DAMAGES_OF_RUNS)
+@pytest.mark.parametrize("name", FILES)
 def test_a_finished_run(made, tmp_path, name, how):
     runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
     run, good = made["run"], made["good"]
     where = ("--runs", runs)
     images, output = made["root"] / "images", tmp_path / "e.npz"
-    told = {
-        words: said(*words)
-        for words in (
-            ("runs", "list", "--json", *where),
-            ("runs", "show", run, *where),
-            ("runs", "show", run, "--json", *where),
-            ("test", run, "--json", *where),
-            ("compare", runs, "--by", "seed", *where),
-        )
-    }
-    assert said("embed", run, images, "-o", output, *where)[0] == 0
-    expected = np.load(output)["embeddings"]
     damage(runs / run / name, how)
     looked_at = verify(Run(runs / run), deep=True)
     problem = bool(looked_at.problems)
     assert problem or name in ("lock",) or (name, how) == ("files.json", "removed"), "verify sees it"
     assert looked_at.listed != ((name, how) == ("files.json", "removed"))
-    for words, (_, before) in told.items():
-        code, after = said(*words)
+    for words, before in zip(looks(runs, run), made["told"], strict=True):
+        code, after = said(*words, *where)
         if "list" in words or "compare" in words:
             assert code == 0 or (name, "compare") == ("spec.yaml", words[0]), after
         if set(NUMBER.findall(after)) - set(NUMBER.findall(before)):
@@ -183,9 +189,8 @@ def test_a_finished_run(made, tmp_path, name, how):
         if code:
             assert named(after), after
     assert good in said("runs", "list", *where)[1]
-    output.unlink()
     code, after = said("embed", run, images, "-o", output, *where)
-    assert named(after) if code else np.array_equal(np.load(output)["embeddings"], expected), after
+    assert named(after) if code else np.array_equal(np.load(output)["embeddings"], made["embedded"]), after
     if name == "model.pt":
         assert code, "a model that differs embeds nothing"
         assert f"run {run} is damaged: model.pt" in after, after
@@ -199,7 +204,8 @@ def test_a_finished_run(made, tmp_path, name, how):
     assert not list(tmp_path.glob("elsewhere*")) or (runs / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(("name", "how"), list(itertools.product(UNFINISHED, DAMAGES)))
+@pytest.mark.parametrize("how", DAMAGES_OF_RUNS)
+@pytest.mark.parametrize("name", UNFINISHED)
 def test_an_unfinished_run_ends_with_the_same_bits_or_with_a_word(made, tmp_path, name, how):
     runs = shutil.copytree(made["root"] / "begun", tmp_path / "runs")
     path = runs / made["begun"]

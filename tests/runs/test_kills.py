@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-import nearkin
+import nearkin.runs.test
 from nearkin.runs.store import Run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

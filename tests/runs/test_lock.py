@@ -89,7 +89,9 @@ def spies():
 
     def look(what, *given):
         FOUND[what] = secrets_in(reachable(*given), ["testclass"])
-        FOUND[f"{what}, tables alive"] = {"a table"} if any(isinstance(x, Table) for x in gc.get_objects()) else set()
+        FOUND[f"{what}, tables alive"] = (
+            {"a table"} if any(issubclass(type(x), Table) for x in gc.get_objects()) else set()
+        )
 
     class SpyLoss(nearkin.losses.Contrastive):
         def compute(self, pairs, triplets=None):

@@ -1,7 +1,7 @@
 """A store that forgets nothing: what is written, what old, new, damaged and foreign runs do to it."""
 
 import json
-import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -189,19 +189,14 @@ class TestSessions:
         git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(tmp_path)]
         subprocess.run([*git, "init", "-q"], check=True)
         package = tmp_path / "libs" / "nearkin"
-        shutil.copytree(os.path.dirname(nearkin.__file__), package)
+        (package / "runs").mkdir(parents=True)
+        (package / "__init__.py").touch()
+        copy = shutil.copy(environment.__file__, package / "runs")
         for tracked in (False, True):  # ignored as a venv is, or checked in
             if tracked:
                 subprocess.run([*git, "add", "libs"], check=True)
             subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-            code = "from nearkin.runs import environment as e; print(e.__file__, e._commit())"
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                capture_output=True,
-                text=True,
-                env={**os.environ, "PYTHONPATH": str(package.parent)},
-            )
-            assert done.stdout.split() == [str(package / "runs" / "environment.py"), "None"], done.stderr
+            assert runpy.run_path(copy)["_commit"]() is None
 
 
 class TestLog:

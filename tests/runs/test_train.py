@@ -134,39 +134,20 @@ nearkin.train(eval(sys.argv[1]), runs=sys.argv[2])
 """
 
 
-def kill_and_restart(words, runs, kills, longest):
-    """Start a run again and again, each time killed with SIGKILL at a random moment; then let it finish."""
-    rng = random.Random(0)
-    command = [sys.executable, "-c", KILLED, repr(words), str(runs)]
-    killed = 0
-    while killed < kills:
-        child = subprocess.Popen(command, stderr=subprocess.PIPE)
-        try:
-            child.wait(rng.uniform(0, longest))
-            assert child.returncode == 0, child.stderr.read().decode()
-            break
-        except subprocess.TimeoutExpired:
-            os.kill(child.pid, signal.SIGKILL)
-            child.wait()
-            killed += 1
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return killed
-
-
-def test_killed_and_restarted_equals_never_killed(tiny, tmp_path):
-    words = tiny | {"epochs": 6}
-    straight = nearkin.train(words, runs=tmp_path / "straight")
-    kill_and_restart(words, tmp_path / "killed", kills=2, longest=6)
-    killed = Run(tmp_path / "killed" / straight.hash)
-    assert same(weights(killed), weights(straight))
-
-
 @pytest.mark.slow
 def test_killed_at_twenty_random_moments(tmp_path):
+    """In processes of their own, from the start of Python on; tests/runs/test_kills.py strikes at chosen moments."""
     words = {"dataset": "glyphs", "dim": 64, "epochs": 24, "train.device": "cpu"}
     straight = nearkin.train(words, runs=tmp_path / "straight")
-    assert kill_and_restart(words, tmp_path / "killed", kills=20, longest=6) == 20
+    command = [sys.executable, "-c", KILLED, repr(words), str(tmp_path / "killed")]
+    rng = random.Random(0)
+    for _ in range(20):
+        child = subprocess.Popen(command)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(rng.uniform(0, 6))
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    subprocess.run(command, check=True)
     killed = Run(tmp_path / "killed" / straight.hash)
     assert same(weights(killed), weights(straight))
 

@@ -183,7 +183,8 @@ class TestClipping:
     LR = 0.5
 
     @pytest.fixture(scope="class")
-    def moved(self, tmp_path_factory):
+    @classmethod
+    def moved(cls, tmp_path_factory):
         def flat(words):
             run = nearkin.train(TINY, runs=tmp_path_factory.mktemp("clip"), test=False, **words)
             state = run.load("model.pt")["model"]
@@ -193,13 +194,13 @@ class TestClipping:
             "loss": "lifted_similarity",
             "train.optimiser": "sgd",
             "train.momentum": 0,
-            "lr": self.LR,
+            "lr": cls.LR,
             "train.weight_decay": 0,
             "epochs": 1,
             "train.batches_per_epoch": 1,
         }
         start = flat(words | {"epochs": 0})
-        return lambda **clip: (start - flat(words | {f"train.{k}": v for k, v in clip.items()})) / self.LR
+        return lambda **clip: (start - flat(words | {f"train.{k}": v for k, v in clip.items()})) / cls.LR
 
     def test_by_value_and_by_norm(self, moved):
         gradient = moved()

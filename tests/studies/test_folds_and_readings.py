@@ -305,7 +305,7 @@ class TestParts:
 
     @pytest.mark.parametrize("part", ["17/16", "0/4", "3", "3/", "a/b", "-1/4", "³/16"])
     def test_a_part_that_there_is_not(self, part):
-        with pytest.raises(NearkinError, match=rf"--part {part}: a part of all, as 3/16"):
+        with pytest.raises(NearkinError, match=rf"part={part}: a part of all, as 3/16"):
             take_part([], part)
 
     def test_a_dry_run_lists_and_runs_nothing(self, tiny, tmp_path):

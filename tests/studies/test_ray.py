@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 import uuid
@@ -69,7 +68,7 @@ def study(tmp_path, tiny):
     """Two runs of seconds: none ends between a look at it and a signal to it."""
     file = tmp_path / "small.yaml"
     axes = {"loss": ["triplet", "proxy_anchor"]}
-    base = tiny | {"epochs": 8, "train.batches_per_epoch": 40}
+    base = tiny | {"epochs": 6, "train.batches_per_epoch": 25}
     file.write_text(yaml.safe_dump({"base": base, "axes": axes, "seeds": [0], "baselines": "none", "metrics": ["nmi"]}))
     return read_study(file)
 
@@ -290,14 +289,14 @@ def test_other_versions_of_a_node_are_said_once(executor):
 def test_a_search_over_ray(executor, cluster, tiny, tmp_path):
     file, runs = tmp_path / "t.yaml", tmp_path / "runs"
     content = {"name": "t", "base": tiny | {"protocol": "fixed_val"}, "axes": {"loss": ["contrastive"]}, "seeds": [0]}
-    file.write_text(yaml.safe_dump(content | {"baselines": "none", "tune": {"trials": 3}}))
+    file.write_text(yaml.safe_dump(content | {"baselines": "none", "tune": {"trials": 2}}))
     told = CliRunner().invoke(app, ["tune", str(file), "--runs", str(runs), "--ray", cluster.address])
     assert told.exit_code == 0, (told.output, told.exception)
     purposes = sorted(run.purpose for run in Store(runs).runs())
-    assert purposes == ["final", "trial", "trial", "trial"]
+    assert purposes == ["final", "trial", "trial"]
     assert all((run.path / "worker.lock").exists() for run in Store(runs).runs())  # workers of Ray had them
     shown = CliRunner().invoke(app, ["tune", "show", str(file), "--runs", str(runs)])
-    assert "3 of 3" in shown.stdout
+    assert "2 of 2" in shown.stdout
 
 
 def test_data_lie_elsewhere_on_a_node(monkeypatch, tmp_path):
@@ -348,14 +347,6 @@ def test_a_lost_head_is_noticed(monkeypatch):
         watch.check()
 
 
-def test_the_command_says_it_in_one_line(study, tmp_path):
-    command = [sys.executable, "-m", "nearkin", "study", str(tmp_path / "small.yaml"), "--runs", str(tmp_path / "runs")]
-    told = subprocess.run([*command, "--ray", "127.0.0.1:1"], capture_output=True, text=True)
-    assert told.returncode == 2
-    assert told.stderr.startswith("nearkin: --ray 127.0.0.1:1: nobody answers there")
-    assert told.stderr.count("\n") == 1
-
-
 def test_an_address_may_be_left_out():
     assert with_address(["study", "--ray", "a.yaml", "root=c:1"]) == ["study", "--ray", "auto", "a.yaml", "root=c:1"]
     assert with_address(["study", "a.yaml", "--ray"]) == ["study", "a.yaml", "--ray", "auto"]
@@ -364,6 +355,7 @@ def test_an_address_may_be_left_out():
         assert with_address(["--ray", address, "a.yaml"]) == ["--ray", address, "a.yaml"]
 
 
+@pytest.mark.slow
 def test_a_lost_node_costs_nothing_but_time(cluster, executor, study, tmp_path, straight):
     """The last test: afterwards the cluster has one node, whose only worker serves both runs."""
     raylet = cluster.second.all_processes["raylet"][0].process.pid

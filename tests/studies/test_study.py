@@ -6,14 +6,14 @@ import statistics
 
 import pytest
 import yaml
-from stores import carried_out
+from stores import carried_out, said
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
 from nearkin.studies.local import LocalProcesses
 from nearkin.studies.runner import jobs_of, take_part, tasks_of, write_study
-from nearkin.studies.summary import cell, rows_of, write_summary
+from nearkin.studies.summary import rows_of, table_of, write_summary
 
 
 def write(tmp_path, tiny, **content):
@@ -53,8 +53,9 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
     with open(tmp_path / "small.csv") as table:
         first = next(csv.DictReader(table))
     assert first["method"] == "untrained"
-    assert first["recall@1 %"] == cell(rows[0], "recall@1")  # what the screen shows
-    assert first["recall@1 %"].startswith(f"{100 * rows[0].mean['recall@1']:.2f} ± ")
+    assert float(first["recall@1"]) == rows[0].mean["recall@1"]
+    shown = dict(zip([c.title for c in table_of(study, rows).shown], table_of(study, rows).texts()[0], strict=True))
+    assert shown["recall@1 %"].startswith(f"{100 * rows[0].mean['recall@1']:.2f} ± ")
     with open(tmp_path / "small-seeds.csv") as table:  # and every run's own values
         own = [line for line in csv.DictReader(table) if line["method"] == "trained"]
     assert [float(line["recall@1"]) for line in own] == recalls
@@ -199,26 +200,6 @@ class TestBaselines:
         assert len(read_study(write(tmp_path, tiny, axes={"dim": [8]}, baselines="none")).cells) == 1
 
 
-@pytest.mark.parametrize(
-    ("ending", "said"), [(".csv", "method,seeds"), (".md", "| method | seeds |"), (".tex", r"\begin{tabular}{lr")]
-)
-def test_tables_are_written_by_their_ending(tmp_path, ending, said):
-    from nearkin.studies.export import write_table
-
-    header, rows = ["method", "seeds", "recall@1 %"], [["a_b & c", "2", "50.00 ± 1.00"], ["x|y", "1", "–"]]
-    write_table(tmp_path / f"t{ending}", header, rows, numbers=2)
-    text = (tmp_path / f"t{ending}").read_text()
-    assert said in text
-    if ending == ".tex":
-        assert r"a\_b \& c & 2 & 50.00 $\pm$ 1.00 \\" in text
-        assert r"recall@1 \%" in text
-    if ending == ".md":
-        assert text.splitlines()[1] == "| --- | ---: | ---: |"
-        assert r"x\|y" in text
-    with pytest.raises(NearkinError, match=r"\.csv, \.md, \.tex"):
-        write_table(tmp_path / "t.xlsx", header, rows, numbers=2)
-
-
 def test_parts_keep_what_the_others_noted(tiny, tmp_path):
     """Two processes, each with its part: neither erases why runs of the other failed."""
     file = tmp_path / "parts.yaml"
@@ -236,3 +217,12 @@ def test_parts_keep_what_the_others_noted(tiny, tmp_path):
     assert noted("1/2", "out of memory") == ["out of memory", None]
     assert noted("2/2", "a bad margin") == ["out of memory", "a bad margin"]
     assert noted("1/2", None) == [None, "a bad margin"]  # it was mended
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(tiny, tmp_path):
+    """Here, not in test_ray.py, whose process has joined a cluster."""
+    pytest.importorskip("ray")
+    file = write(tmp_path, tiny, axes={"loss": ["triplet"]})
+    code, told = said("study", file, "--runs", tmp_path / "runs", "--ray", "127.0.0.1:1")
+    assert code == 1
+    assert "--ray 127.0.0.1:1: nobody answers there" in told

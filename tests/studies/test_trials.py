@@ -222,7 +222,7 @@ def test_halving_of_a_coordinate_search_is_scan_by_scan(storage, tmp_path):
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all/tune.db", "nosuchdatabase://here", "words"])
 def test_a_storage_that_cannot_be_reached_is_one_sentence(url):
-    with pytest.raises(NearkinError, match=r"--storage .* cannot be reached"):
+    with pytest.raises(NearkinError, match=r"storage=.* cannot be reached"):
         open_storage(url)
 
 

@@ -1,10 +1,12 @@
 """`nearkin choose`: only the winner is tested, the verdict is that of the numbers, and what is interrupted goes on."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from stores import Done, Here
+from tiny import TINY
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
@@ -18,6 +20,7 @@ from nearkin.tuning import choose, verdict
 from nearkin.tuning.choose import Choice
 from nearkin.tuning.schedule import Plan
 
+DATA = ["dataset=glyphs", "data.classes=24", "data.per_class=10"]
 FEW = {
     "contrastive": {"loss": "contrastive"},
     "arcface": {"loss": "arcface"},
@@ -26,20 +29,32 @@ FEW = {
 }
 
 
-@pytest.fixture
-def small(monkeypatch, tiny):
+@pytest.fixture(scope="module")
+def small():
     """Four methods, and a plan that does not depend on the machine: 2 steps per unit, 2 finalists, 2 seeds."""
-    monkeypatch.setattr(choose, "PORTFOLIO", FEW)
-    monkeypatch.setattr(choose, "plan", lambda *_, **__: Plan(2, 4, 2, 2, True))
-    return {key: value for key, value in tiny.items() if key != "epochs"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "PORTFOLIO", FEW)
+        patch.setattr(choose, "plan", lambda *_, **__: Plan(2, 4, 2, 2, True))
+        yield {key: value for key, value in TINY.items() if key != "epochs"}
 
 
-def test_only_the_winner_is_tested(small, tmp_path):
-    store = Store(tmp_path)
-    choice = Choice(small, 60, store, 1).run(Here())
+@pytest.fixture(scope="module")
+def whole(small, tmp_path_factory):
+    """A choice that nothing interrupted, which tests only look at."""
+    return Choice(small, 60, Store(tmp_path_factory.mktemp("whole")), 1).run(Here())
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """A copy of its store, which a test may change."""
+    return Store(shutil.copytree(whole.store.root, tmp_path / "copy"))
+
+
+def test_only_the_winner_is_tested(whole):
+    choice, store = whole, whole.store
     runs = {run.hash: run for run in store.runs()}
     assert [name for name, run in runs.items() if run.tested] == [choice.winning_run.hash]
-    assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
+    assert len((store.root / "openings.jsonl").read_text().splitlines()) == 1
     trials = [run for run in runs.values() if run.purpose == "trial"]
     assert len(trials) == 4
     assert {run.stored["train"]["seed"] for run in trials} == {1000}
@@ -73,34 +88,32 @@ def test_only_the_winner_is_tested(small, tmp_path):
     assert sorted(names) == sorted([*FEW, "the untrained network"])
 
 
-def test_the_same_again_trains_nothing(small, tmp_path):
-    first = Choice(small, 60, Store(tmp_path), 1).run(Here())
-    executor = Here()
-    second = Choice(small, 60, Store(tmp_path), 1).run(executor)
+def test_the_same_again_trains_nothing(small, whole, copy):
+    first, executor = whole, Here()
+    second = Choice(small, 60, copy, 1).run(executor)
     assert executor.tasks == []
     assert second.winning_run.hash == first.winning_run.hash
     for candidate in second.candidates.values():  # a seed that somebody trained since changes nothing
         assert sorted(candidate.runs) in ([], [0, 1])
         assert candidate.screened == first.candidates[candidate.name].screened
     assert second.used > first.used - 60
-    assert len((tmp_path / "openings.jsonl").read_text().splitlines()) == 1
+    assert len((copy.root / "openings.jsonl").read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize("stop_at", [3, 8])
-def test_what_is_interrupted_goes_on(small, tmp_path, stop_at):
-    whole = Choice(small, 60, Store(tmp_path / "whole"), 1).run(Here())
+def test_what_is_interrupted_goes_on(small, whole, tmp_path, stop_at):
     store = Store(tmp_path / "stopped")
     with pytest.raises(KeyboardInterrupt):
         Choice(small, 60, store, 1).run(Here(stop_at=stop_at))
     choice = Choice(small, 60, store, 1).run(Here())
     assert choice.winning_run.hash == whole.winning_run.hash
     assert choice.winning_run.result["test"] == whole.winning_run.result["test"]
-    assert {run.hash for run in store.runs()} == {run.hash for run in Store(tmp_path / "whole").runs()}
+    assert {run.hash for run in store.runs()} == {run.hash for run in whole.store.runs()}
 
 
-def test_if_the_untrained_network_wins_it_says_so(small, tmp_path, monkeypatch):
+def test_if_the_untrained_network_wins_it_says_so(small, copy, monkeypatch):
     monkeypatch.setattr(Choice, "plain", 2.0)
-    choice = Choice(small, 60, Store(tmp_path), 1).run(Here())
+    choice = Choice(small, 60, copy, 1).run(Here())
     assert choice.winner is None
     assert choice.winning_run.stored["train"]["epochs"] == 0
     assert "the untrained network wins: no loss was better" in verdict.sentences(choice)[0]
@@ -124,10 +137,9 @@ def test_when_the_time_is_up_nothing_more_begins(small, tmp_path, monkeypatch):
     assert choice.winning_name == "the untrained network"
 
 
-def test_validation_class_by_class(small, tmp_path):
+def test_validation_class_by_class(whole):
     """Of every seed, by a loop; their mean over queries is the result that the winner was picked by."""
-    choice = Choice(small, 60, Store(tmp_path), 1).run(Here())
-    candidate = choice.finalists[0]
+    candidate = whole.finalists[0]
     scores = candidate.scores("map_at_r")
     row = verdict.validated(candidate.name, scores, candidate.runs, "map_at_r")
     assert sorted(scores) == [0, 1]
@@ -155,7 +167,7 @@ def test_validation_class_by_class(small, tmp_path):
         (["dataset=glyphs", "--minutes", "0"], "--minutes 0: above 0"),
         (["dataset=glyphs", "loss=margin"], "loss.name=margin: choose decides this itself"),
         (["dataset=glyphs", "train.eval_every=2"], "train.eval_every=2: choose decides this itself"),
-        (["dataset=glyphs", "protocol=standard"], "holds out no validation classes"),
+        ([*DATA, "protocol=standard"], "holds out no validation classes"),
         (["dataset=folder", "root=/nowhere/at/all"], "/nowhere/at/all"),
     ],
 )
@@ -187,8 +199,7 @@ def test_an_edited_method_is_another_choice(small, tmp_path, monkeypatch):
     assert Choice(small, 60, Store(tmp_path), 1).name != first.name
 
 
-def test_a_full_disk_drops_no_method(small, tmp_path, monkeypatch):
-    whole = Choice(small, 60, Store(tmp_path / "whole"), 1).run(Here())
+def test_a_full_disk_drops_no_method(small, whole, tmp_path, monkeypatch):
     start = Here.start
 
     def full(self, task, worker):

@@ -9,7 +9,7 @@ from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs, verdict_words
 from nearkin.statistics.verdict import Outcome
-from nearkin.tuning.pages import gains_sheet
+from nearkin.tuning.tables import gains_table
 from nearkin.tuning.tuned import gains_of
 
 LEVEL = [0.2, 0.4, 0.9]  # folds differ by far more than settings do
@@ -81,15 +81,16 @@ def test_folds_are_matched_between_tuned_and_default(tmp_path):
 def test_what_is_shown_is_the_difference_of_what_is_shown(tmp_path):
     """Seed 4 of the default row is missing: it counts in neither mean."""
     gathered = searched(tmp_path, {"triplet": 0.03}, missing=[("triplet", "default", 4, 0)])
-    sheet = gains_sheet(gains_of(gathered, ["map_at_r"]))
-    told = dict(zip(sheet.header, sheet.rows[0], strict=True))
-    assert (told["row"], told["seeds"]) == ("triplet", "4")
-    assert float(told["tuned"]) - float(told["default"]) == pytest.approx(float(told["tuned - default"]), abs=0.011)
-    assert float(told["default"]) == pytest.approx(100 * (LEVEL[0] + sum(LUCK[:4]) / 4), abs=0.006)
-    assert told["verdict"] == "distinguishable: triplet, tuned is ahead by 3.45 points"
-    assert told["its parts"].endswith("seeds alone")
-    low, high = map(float, told["95 % interval"].split(" to "))
-    assert low < float(told["tuned - default"]) < high
+    table = gains_table(gains_of(gathered, ["map_at_r"]))
+    (row,) = table.records()
+    assert (row["row"], row["seeds"]) == ("triplet", 4)
+    assert row["tuned"] - row["default"] == pytest.approx(row["difference"], abs=1e-12)
+    assert row["default"] == pytest.approx(LEVEL[0] + sum(LUCK[:4]) / 4, abs=1e-12)
+    assert row["verdict"] == "distinguishable: triplet, tuned is ahead by 3.45 points"
+    assert row["half_over_classes"] is None
+    assert row["low"] < row["difference"] < row["high"]
+    shown = dict(zip([column.title for column in table.shown], table.texts()[0], strict=True))
+    assert shown["tuned - default"] == "+3.45"
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -97,7 +98,7 @@ def test_no_verdict_below_three_seeds(tmp_path, seeds):
     """Two equal differences would look certain."""
     gains = gains_of(searched(tmp_path, {"triplet": 0.3}, seeds=seeds), ["map_at_r"])
     assert gains[0].pair.outcome is Outcome.NONE
-    (row,) = gains_sheet(gains).rows
+    (row,) = gains_table(gains).rows
     assert "at least three seeds are needed" in row[2]
     assert "distinguishable" not in row[2]
 
@@ -116,7 +117,7 @@ def test_the_rows_of_a_metric_are_one_family(tmp_path):
     for metric in ("map_at_r", "recall@1"):
         own = [g.pair for g in gains if g.metric == metric]
         assert [pair.family for pair in own] == [4] * 4
-    assert "one family of 4 comparisons" in " ".join(gains_sheet(gains).notes)
+    assert "one family of 4 comparisons" in " ".join(gains_table(gains).notes)
 
 
 def test_other_classes_might_not_agree(tmp_path):
@@ -127,8 +128,8 @@ def test_other_classes_might_not_agree(tmp_path):
     assert gain.pair.p > 0.05  # over seeds and classes
     assert gain.pair.difference.class_count == 4
     assert gain.pair.outcome is Outcome.UNDECIDED
-    (row,) = gains_sheet([gain]).rows
-    assert "classes ±" in row[8]
+    (row,) = gains_table([gain]).rows
+    assert row[10] > 0  # over the classes
 
 
 def test_rows_without_a_partner_and_untrained_networks_are_left_out(tmp_path):
@@ -147,6 +148,6 @@ def test_no_common_seed_is_a_sentence(tmp_path):
         for seed in seeds
     ]
     gains = gains_of(searched(tmp_path, {"triplet": 0.03}, missing=missing), ["map_at_r"])
-    (row,) = gains_sheet(gains).rows
+    (row,) = gains_table(gains).rows
     assert row[2] == "no common seeds (3; 4 against 0; 1; 2): nothing to compare"
-    assert set(row[3:]) == {"–"}
+    assert set(row[3:-1]) == {None}

@@ -92,7 +92,7 @@ class Activation(Analysis):
         pairs = np.array([pair]) if pair is not None else nearest(first, shown)
         for row in pairs.ravel().tolist():
             if row not in rows:
-                raise NearkinError(f"--pair: row {row} is no test image of run {first.hash}")
+                raise NearkinError(f"pair={pair}: row {row} is no test image of run {first.hash}")
         known: dict[str, Data] = {}
         found = []
         for name, member in track(members, "Looking at runs", len(members)):

@@ -116,7 +116,7 @@ class Measured:
         asks = self._roles()["query"]
         sets = replace(sets, query=z if asks is None else z[torch.from_numpy(asks)])
         asked = [metric for name in METRICS for metric in parse(name)]
-        values, _ = rank(sets, asked, distance="cosine", budget_mib=256, progress=None)
+        values, _ = rank(sets, asked, distance="cosine", budget_mib=None, progress=None)
         return {key: float(np.nanmean(own)) for key, own in values.items()}
 
     def _roles(self) -> dict[str, Any]:

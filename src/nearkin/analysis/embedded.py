@@ -148,7 +148,7 @@ def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndar
     """Places of `images` of the N images, in increasing order: one of each class in turn, the classes and the images of
     a class in random order; None, or as many as there are: all."""
     if images is not None and images < 1:
-        raise NearkinError(f"--images {images}: at least 1")
+        raise NearkinError(f"images={images}: at least 1")
     if images is None or images >= len(labels):
         return np.arange(len(labels))
     random = np.random.default_rng(seed)

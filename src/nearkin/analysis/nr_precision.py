@@ -97,7 +97,7 @@ def nr_precision(
     codes: Mapping[Name, np.ndarray],
     *,
     roles: np.ndarray | None = None,
-    budget_mib: float = 256,
+    budget_mib: float | None = None,
     progress: OnProgress | None = None,
 ) -> dict[Name, Shared]:
     """Normalised R-precision of properties, from one search for neighbours (cosine).

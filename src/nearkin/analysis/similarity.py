@@ -267,7 +267,7 @@ def _common_images(
     if len(places) > MOST:
         raise NearkinError(
             f"{len(places)} images: at most {MOST}, for every run has a matrix of images × images; "
-            f"--images {IMAGES} takes some"
+            f"images={IMAGES} takes some of them"
         )
     return places, first.labels[places]
 

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Each group of commands has a file of its own."""
+"""The command line: parse, call, print. Each group of commands has a file of its own, `commands.py` lists them."""
 
 import errno
 import io
@@ -11,28 +11,12 @@ from typing import Annotated, Any
 import typer
 
 import nearkin
-from nearkin.cli.analyse import analyse_command
-from nearkin.cli.cache import cache_app
-from nearkin.cli.choose import choose_command
-from nearkin.cli.compare import compare_command, tournament_command
-from nearkin.cli.data import data_app
-from nearkin.cli.demo import demo_command
-from nearkin.cli.evaluate import evaluate_command
-from nearkin.cli.explain import explain_command
-from nearkin.cli.lists import doctor_command, list_command
+from nearkin.cli.commands import LazyGroup, add_lines
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import with_address
-from nearkin.cli.published import claims_command, published_command
-from nearkin.cli.report import report_command
-from nearkin.cli.reproduce import reproduce_command
-from nearkin.cli.runs import runs_app
-from nearkin.cli.study import study_command
-from nearkin.cli.test import test_command
-from nearkin.cli.train import embed_command, train_command
-from nearkin.cli.tune import tune_command
-from nearkin.cli.weights import weights_command
-from nearkin.engine import distributed
+from nearkin.engine import rank
 from nearkin.engine.allocator import tune_allocator
-from nearkin.errors import NearkinError, PassingError, printable
+from nearkin.errors import NearkinError, PassingError
 from nearkin.studies.cluster import ClusterLost
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer brings its own copy of click, or takes the installed one
@@ -42,11 +26,14 @@ NO_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate|not enough memory
 def print_version(asked: bool) -> None:
     """`nearkin --version`."""
     if asked:
-        print(f"nearkin {nearkin.__version__}")
+        from nearkin.cli.screen import say
+
+        say(f"nearkin {nearkin.__version__}")
         raise typer.Exit
 
 
 app = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,28 +50,7 @@ def everything(
     """Train and compare image-retrieval embeddings fairly."""
 
 
-app.command("train")(train_command)
-app.command("embed")(embed_command)
-app.command("evaluate")(evaluate_command)
-app.command("test")(test_command)
-app.command("study")(study_command)
-app.command("tune")(tune_command)
-app.command("choose")(choose_command)
-app.command("compare")(compare_command)
-app.command("tournament")(tournament_command)
-app.command("published")(published_command)
-app.command("claims")(claims_command)
-app.command("report")(report_command)
-app.command("demo")(demo_command)
-app.command("reproduce")(reproduce_command)
-app.command("analyse")(analyse_command)
-app.command("list")(list_command)
-app.command("explain")(explain_command)
-app.command("doctor")(doctor_command)
-app.command("weights")(weights_command)
-app.add_typer(data_app, name="data")
-app.add_typer(cache_app, name="cache")
-app.add_typer(runs_app, name="runs")
+add_lines(app)
 
 
 def main() -> None:
@@ -97,16 +63,16 @@ def main() -> None:
         sys.stdout.flush()  # here it can still be said that it failed
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # no words at all: the message is the help
-            print(error.format_message(), file=sys.stderr)
+            complain(error.format_message())
             sys.exit(2)
         fail(f"{' '.join(error.format_message().split())} (nearkin --help, nearkin COMMAND --help)")
     except ClusterLost as error:
-        print(printable(f"nearkin: {error}"), file=sys.stderr, flush=True)
+        complain(f"nearkin: {in_flags(str(error))}")
         os._exit(2)  # an orderly end would wait for Ray's threads
     except NearkinError as error:
-        fail(str(error), 1 if isinstance(error, PassingError) else 2)
+        fail(in_flags(str(error)), 1 if isinstance(error, PassingError) else 2)
     except (KeyboardInterrupt, typer.Abort):
-        print("nearkin: interrupted", file=sys.stderr)
+        complain("nearkin: interrupted")
         sys.exit(130)
     except BrokenPipeError:  # as in `nearkin runs list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -140,9 +106,16 @@ def refused(error: Exception) -> str | None:
     return None
 
 
+def complain(text: str) -> None:
+    """Print on stderr."""
+    from nearkin.cli.screen import say  # here: completion and --help need no screen
+
+    say(text, error=True)
+
+
 def fail(message: str, code: int = 2) -> None:
     """One line on stderr, and an exit code."""
-    print(printable(f"nearkin: {distributed.prefix()}{message}"), file=sys.stderr)
+    complain(f"nearkin: {rank.prefix()}{message}")
     with suppress(OSError):  # what was printed before may not be writable either
         sys.stdout.flush()
     sys.exit(code)

@@ -1,15 +1,14 @@
 """`nearkin cache`."""
 
-import json
 import time
 from typing import Annotated
 
 import typer
 
-from nearkin.cache import CacheEntry, cache_dir, cached, discard, to_evict
-from nearkin.cli import tables
+from nearkin.cache import cache_dir, cached, discard, to_evict
 from nearkin.cli.options import Json
-from nearkin.units import AGE, BYTES
+from nearkin.cli.screen import say, say_json
+from nearkin.units import AGE, BYTES, counted
 
 cache_app = typer.Typer(
     no_args_is_help=True,
@@ -21,21 +20,18 @@ cache_app = typer.Typer(
 @cache_app.command("list")
 def cache_list(as_json: Json = False) -> None:
     """What is kept, how large it is, and when it was last used."""
-    found = cached()
+    from nearkin.present import Column, Table
+
+    entries = cached()
     if as_json:
-        print(json.dumps([{**vars(each), "path": str(each.path)} for each in found]))
+        say_json([{**vars(entry), "path": str(entry.path)} for entry in entries])
         return
-    rows = [[*_told(each), BYTES.text(each.size), AGE.text(time.time() - each.used)] for each in found]
-    title = f"{cache_dir()}: {BYTES.text(sum(each.size for each in found))}; all of it can be made again"
-    tables.out.print(tables.table(title, {"kind": "left", "what": "left", "size": "right", "last used": "right"}, rows))
-
-
-def _told(entry: CacheEntry) -> tuple[str, str]:
-    return f"{entry.kind}, unfinished" if entry.unfinished else entry.kind, entry.name
-
-
-def _counted(entries: list[CacheEntry]) -> str:
-    return f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    rows = [
+        [f"{e.kind}, unfinished" if e.unfinished else e.kind, e.name, e.size, time.time() - e.used] for e in entries
+    ]
+    title = f"{cache_dir()}: {BYTES.text(sum(entry.size for entry in entries))}; all of it can be made again"
+    columns = ["kind", "what", Column("size", unit=BYTES), Column("last used", unit=AGE)]
+    say(Table("cache", columns, rows, title))
 
 
 @cache_app.command("clear")
@@ -45,18 +41,17 @@ def cache_clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove what is kept; it is made again when it is needed."""
-    gone = [each for each in cached() if time.time() - each.used >= older * 86400]
+    entries = cached()
+    gone = [entry for entry in entries if time.time() - entry.used >= older * 86400]
     if limit is not None:
         gone = to_evict(gone, limit * 1e9)
     if not gone:
-        tables.out.print("nothing to clear", highlight=False)
+        say("nothing to clear")
         return
-    size = BYTES.text(sum(each.size for each in gone))
-    if not yes and not typer.confirm(f"Remove {len(gone)} of {len(cached())} entries, {size}, from {cache_dir()}?"):
+    size = BYTES.text(sum(entry.size for entry in gone))
+    if not yes and not typer.confirm(f"Remove {len(gone)} of {len(entries)} entries, {size}, from {cache_dir()}?"):
         raise typer.Exit(1)
-    removed = [each for each in gone if discard(each)]
-    stay = [each for each in gone if each.path.exists()]
-    words = f"removed {_counted(removed)}, {BYTES.text(sum(each.size for each in removed))}"
-    if stay:
-        words += f"; kept {_counted(stay)} that a process is making"
-    tables.out.print(words, highlight=False)
+    removed = [entry for entry in gone if discard(entry)]
+    stay = sum(entry.path.exists() for entry in gone)
+    words = f"removed {counted(len(removed), 'entry', 'entries')}, {BYTES.text(sum(entry.size for entry in removed))}"
+    say(f"{words}; kept {counted(stay, 'entry', 'entries')} that a process is making" if stay else words)

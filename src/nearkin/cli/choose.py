@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.options import Ray, Runs, executor_of
+from nearkin.cli.options import Ray, Runs, executor_of, runs_option
+from nearkin.cli.screen import say
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
@@ -30,18 +30,12 @@ def choose_command(
     began = time.monotonic()  # a cluster takes its time to begin, too
     count = workers or min(os.cpu_count() or 1, 8)
 
-    def say(text: str) -> None:
-        tables.err.print(text, highlight=False, soft_wrap=True)
+    def note(text: str) -> None:
+        say(text, error=True)
 
     with resumable(), executor_of(count if ray is None else workers, ray) as executor:
-        choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, say, began=began)
-        for line in choice.said:
-            say(line)
+        choice = Choice(parse_words(words), minutes, Store(runs), executor.workers, note, began=began)
+        say(*choice.said, error=True)
         choice.run(executor)
-    tables.sheet(verdict.table(choice))
-    for sentence in verdict.sentences(choice):
-        tables.out.print(sentence, highlight=False, soft_wrap=True)
-    where = "" if runs == Path("runs") else f" --runs {runs}"
-    run = choice.winning_run.hash
-    tables.out.print(f"the run: {choice.winning_run.path}", highlight=False, soft_wrap=True)
-    tables.out.print(f"next: nearkin report {run}{where} -o report.html", highlight=False, soft_wrap=True)
+    say(verdict.table(choice), *verdict.sentences(choice), f"the run: {choice.winning_run.path}")
+    say(f"next: nearkin report {choice.winning_run.hash}{runs_option(runs)} -o report.html")

@@ -1,6 +1,5 @@
 """`nearkin data`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +7,13 @@ from typing import Annotated
 import typer
 
 import nearkin
-from nearkin.cli import tables
 from nearkin.cli.options import Json
+from nearkin.cli.screen import say, say_exactly, say_json
 from nearkin.data.exclude import listed
 from nearkin.errors import NearkinError
 from nearkin.registry import DATASETS
 from nearkin.storage import atomic
+from nearkin.units import counted
 
 data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
 
@@ -30,7 +30,7 @@ def verify_command(name: Name, root: Root = None, exclude: Exclude = None, as_js
     if exclude is not None:
         table = nearkin.data.exclude(table, exclude)
     report = nearkin.data.verify(table, getattr(DATASETS[name], "official", None))
-    print(json.dumps(report.to_dict())) if as_json else tables.verified(report)
+    say_json(report.to_dict()) if as_json else say(report)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -47,13 +47,11 @@ def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json
     if output is not None:
         _write(output, listed(groups))
     if as_json:
-        print(json.dumps({"exclude": paths, "groups": [asdict(group) for group in groups]}))
+        say_json({"exclude": paths, "groups": [asdict(group) for group in groups]})
     elif output is None:
-        typer.echo(listed(groups), nl=False)
+        say_exactly(listed(groups))
     else:
-        images = "1 image" if len(paths) == 1 else f"{len(paths):,} images"
-        said = f"{images} to leave out, with data.exclude={output}"
-        tables.out.print(said, highlight=False, soft_wrap=True)
+        say(f"{counted(len(paths), 'image')} to leave out, with data.exclude={output}")
 
 
 @data_app.command("split")
@@ -74,12 +72,11 @@ def split_command(
     if output is not None:
         _write(output, text)
     if as_json:
-        print(text, end="")
+        say_exactly(text)
     else:
-        tables.out.print(split.describe(table), highlight=False, soft_wrap=True)
+        say(split.describe(table))
         if output is not None:
-            said = f"rows: {output}, for protocol=file protocol.path={output}"
-            tables.out.print(said, highlight=False, soft_wrap=True)
+            say(f"rows: {output}, for protocol=file protocol.path={output}")
 
 
 def _write(file: Path, text: str) -> None:

@@ -1,13 +1,12 @@
 """`nearkin evaluate`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.options import Json, Runs
+from nearkin.cli.options import Json, Runs, words_of
+from nearkin.cli.screen import err, say, say_json
 from nearkin.errors import NearkinError
 from nearkin.evaluation.per_query import check_per_query, write_per_query
 from nearkin.evaluation.readers import evaluate_files
@@ -27,26 +26,27 @@ def evaluate_command(
     distance: Annotated[
         str, typer.Option("--distance", "--metric", help="cosine, euclid (raw vectors) or snr.")
     ] = "cosine",
-    budget: Annotated[int, typer.Option(help="MiB of working memory beside the embeddings.")] = 256,
+    budget: Annotated[
+        int | None, typer.Option(help="MiB of working memory beside the embeddings; 256, or what D needs.")
+    ] = None,
     bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write one row per query into this .parquet.")] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Retrieval, clustering and space metrics of anyone's embeddings, exact, in bounded memory."""
-    names = [name.strip() for name in metrics.split(",")] if metrics else None
     if per_query is not None:
         check_per_query(per_query)
     if embeddings is not None and not Path(embeddings).suffix:
         embeddings = str(stored_embeddings(Store(runs).find(embeddings)))
-    with bar("evaluating", console=tables.err) as advance:
+    with bar("evaluating", console=err) as advance:
         evaluation = evaluate_files(
             embeddings,
             labels,
             query=query,
             gallery=gallery,
             k=numbers(k),
-            metrics=names,
+            metrics=words_of(metrics),
             distance=distance,
             budget_mib=budget,
             bootstrap=bootstrap,
@@ -54,7 +54,7 @@ def evaluate_command(
         )
     if per_query is not None:
         write_per_query(evaluation, per_query)
-    print(json.dumps(evaluation.to_dict())) if as_json else tables.out.print(tables.evaluation_table(evaluation))
+    say_json(evaluation.to_dict()) if as_json else say(evaluation)
 
 
 def stored_embeddings(run: Run) -> Path:

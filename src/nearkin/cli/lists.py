@@ -1,39 +1,39 @@
 """`nearkin list` and `nearkin doctor`."""
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from nearkin.cli import catalogue, doctor, tables
 from nearkin.cli.options import Json
+from nearkin.cli.screen import say, say_json
+from nearkin.registry import ALL_REGISTRIES
+
+KINDS = [*(registry.plural for registry in ALL_REGISTRIES), "recipes"]
 
 
-def list_command(
-    kind: Annotated[str, typer.Argument(help="|".join([*catalogue.KINDS, "recipes"]))], as_json: Json = False
-) -> None:
+def list_command(kind: Annotated[str, typer.Argument(help="|".join(KINDS))], as_json: Json = False) -> None:
     """What there is to choose from."""
-    found = catalogue.entries(kind)
-    if as_json:
-        print(json.dumps(found))
-        return
-    last = "paper" if any("paper" in e for e in found) else "about"
-    columns = [c for c in ("name", "takes", "gives", "defaults", last) if any(c in e for e in found)]
+    from nearkin.config.catalogue import read_catalogue
+    from nearkin.config.explained import list_table
 
-    def cell(value: Any) -> str:
-        return ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
-
-    rows = [[cell(entry.get(c, "")) for c in columns] for entry in found]
-    tables.out.print(tables.table(None, dict.fromkeys(columns, "left"), rows))
+    entries = read_catalogue().listed(kind)
+    say_json(entries) if as_json else say(list_table(kind, entries))
 
 
-def doctor_command(as_json: Json = False) -> None:
+def doctor_command(
+    weights: Annotated[
+        bool, typer.Option("--weights", help="The files of ImageNet weights instead: which are there, how to get more.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """What this machine can do, what is missing, and the known traps."""
-    findings = doctor.examine()
-    if as_json:
-        print(json.dumps([vars(f) for f in findings]))
-        return
-    colour = {"ok": "green", "missing": "yellow", "trap": "red"}
-    rows: list[list[str | Text]] = [[f.what, Text(f.state, colour[f.state]), f.detail] for f in findings]
-    tables.out.print(tables.table(None, {"what": "left", "state": "left", "detail": "left"}, rows))
+    if weights:
+        from nearkin.models.available import available_weights
+
+        files = available_weights()
+        say_json(files.to_dict()) if as_json else say(files)
+    else:
+        from nearkin.engine.doctor import examine
+
+        findings = examine()
+        say_json([vars(finding) for finding in findings.findings]) if as_json else say(findings)

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nearkin.consent import trust_all
-from nearkin.storage import check_writable
 
 if TYPE_CHECKING:
-    from nearkin.comparison.pages import Sheet
+    from nearkin.present import Table
     from nearkin.studies.scheduler import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
@@ -19,6 +19,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the tables as CSV: FILE, FILE-NAME.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="Only these runs, as backbone=resnet50; can be repeated."),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Runs at a time, one thread each; 1, or all that Ray has.")
 ]
@@ -38,42 +42,51 @@ Trust = Annotated[
 ]
 
 
+def runs_option(runs: Path) -> str:
+    """`--runs` for a command that is suggested, where it is needed."""
+    return "" if runs == Path("runs") else f" --runs {runs}"
+
+
+def words_of(text: str | None) -> list[str] | None:
+    """Words between commas, as of --by or --metrics; None for none."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()] or None
+
+
 def executor_of(workers: int | None, ray: str | None) -> "Executor":
     """Where the runs of a command are carried out: in processes of this machine, or by Ray."""
     if ray is None:
         from nearkin.studies.local import LocalProcesses
 
         return LocalProcesses(workers or 1)
-    from nearkin.cli import tables
+    from nearkin.cli.screen import say
     from nearkin.studies.ray import RayExecutor
 
-    return RayExecutor(workers, ray, say=lambda line: tables.err.print(line, highlight=False, soft_wrap=True))
+    return RayExecutor(workers, ray, say=lambda line: say(line, error=True))
 
 
 def with_address(words: Sequence[str]) -> list[str]:
     """The words of a command, with `auto` after a `--ray` that no address follows: an option takes a value or none."""
-    told = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        told.append(word)
+    completed = []
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        completed.append(word)
         if word == "--ray" and not re.fullmatch(r"auto|[^=]+:.*", following):
-            told.append("auto")
-    return told
+            completed.append("auto")
+    return completed
 
 
 def write_tables(
-    sheets: "Mapping[str, Sheet]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
+    tables: "Mapping[str, Table]", *, csv: Path | None = None, markdown: Path | None = None, latex: Path | None = None
 ) -> list[Path]:
     """Write tables under the names that were asked for: one table as FILE, several as FILE and FILE-NAME."""
-    from nearkin.studies.export import write_table
+    targets = [(path, end) for path, end in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")) if path is not None]
+    if not targets:
+        return []
+    from nearkin.storage import check_writable  # here: most commands print only, and should begin at once
 
     files = []
-    for path, ending in ((csv, ".csv"), (markdown, ".md"), (latex, ".tex")):
-        if path is None:
-            continue
-        for i, (name, sheet) in enumerate(sheets.items()):
-            stem = path.stem if i == 0 else f"{path.stem}-{name}"
-            file = path.with_name(f"{stem}{ending}")
+    for path, ending in targets:
+        for i, (name, table) in enumerate(tables.items()):
+            file = path.with_name(f"{path.stem if i == 0 else f'{path.stem}-{name}'}{ending}")
             check_writable(file)
-            write_table(file, sheet.header, sheet.rows, sheet.numbers, sheet.notes)
-            files.append(file)
+            files.append(table.write(file))
     return files

@@ -15,6 +15,7 @@ from rich.text import Text
 from nearkin.data import Report
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import Evaluation
+from nearkin.present import Table as Shown
 from nearkin.progress import Screen
 from nearkin.runs import listing
 from nearkin.runs.store import Run
@@ -54,8 +55,11 @@ def table(
     return Group(*([Text(title, "bold")] if title else []), made, *([Text(below)] if below else []))
 
 
-def sheet(found: "Sheet") -> None:
+def sheet(found: "Sheet | Shown") -> None:
     """Print a table of a comparison and the notes below it; of one without rows, the notes alone."""
+    if isinstance(found, Shown):
+        out.print(found.rich())
+        return
     if not found.rows:
         out.print(Group(Text(found.title, "bold"), Text("\n".join(found.notes))))
         return
@@ -141,13 +145,7 @@ def runs_table(rows: list[dict[str, Any]]) -> Group:
 
 def study_table(study: Study, rows: list[Row]) -> Group:
     """One row per place on the axes, best validation first; validation beside test."""
-    header, lines = summary.shown(study, rows)
-    columns = {name: "left" if i < len(study.headings) else "right" for i, name in enumerate(header)}
-    twin = f" (twin of {study.twin})" if study.twin else ""
-    folds = " after the mean over folds" if any(cell.fold is not None for cell in study.cells) else ""
-    spread = f"mean ± std over seeds{folds}"
-    title = f"study {study.name}{twin}: classes never seen in training; {spread}; best validation first"
-    return table(title, columns, lines, below="\n".join(summary.notes_of(study, rows)))
+    return summary.table_of(study, rows).rich()
 
 
 def jobs_table(jobs: list[Job], pace: Pace) -> Group:

@@ -1,16 +1,14 @@
 """`nearkin test`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
 from nearkin.cli.evaluate import numbers
-from nearkin.cli.options import Json, Runs, Trust
-from nearkin.runs.store import Store
-from nearkin.runs.test import test
+from nearkin.cli.options import Json, Runs, Trust, words_of
+from nearkin.cli.screen import say, say_json
+from nearkin.units import counted
 
 
 def test_command(
@@ -24,16 +22,16 @@ def test_command(
     as_json: Json = False,
 ) -> None:
     """Test final runs, or test them again with other metrics: from stored embeddings, nothing is trained."""
-    names = [name.strip() for name in metrics.split(",")] if metrics else None
+    from nearkin.runs.result import tests_table
+    from nearkin.runs.store import Store
+    from nearkin.runs.test import test
+
     store = Store(runs)
-    found = {each: store.find(each) for each in run}
-    results = {r.hash: test(r, metrics=names, k=numbers(k), distance=distance, root=root) for r in found.values()}
+    chosen = list({name: store.find(name) for name in run}.values())
+    results = {r.hash: test(r, metrics=words_of(metrics), k=numbers(k), distance=distance, root=root) for r in chosen}
     if as_json:
-        print(json.dumps(results))
+        say_json(results)
         return
-    keys = list(dict.fromkeys(key for result in results.values() for key in result))
-    rows = [[key, *(tables.number(key, result.get(key)) for result in results.values())] for key in keys]
-    tables.out.print(tables.table(f"test, {distance}", {"metric": "left", **dict.fromkeys(results, "right")}, rows))
-    for opened in {r.head()["split_hash"]: store.openings() for r in found.values()}.items():
-        split, counts = opened
-        tables.out.print(f"test split {split} was opened {counts.get(split, 0)} times in {runs}/", highlight=False)
+    say(tests_table(results, distance))
+    for split in dict.fromkeys(stored.head()["split_hash"] for stored in chosen):
+        say(f"test split {split} was opened {counted(store.openings().get(split, 0), 'time')} in {runs}/")

@@ -1,6 +1,5 @@
 """`nearkin train` and `nearkin embed`."""
 
-import json
 import signal
 import sys
 import time
@@ -10,21 +9,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 import nearkin
-from nearkin.cache import cache_dir
-from nearkin.cli import tables
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import Json, Runs, Trust
-from nearkin.config.parse import parse_words, read_yaml
+from nearkin.cli.screen import err, say, say_json
+from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
-from nearkin.engine import distributed
+from nearkin.engine import rank
 from nearkin.errors import NearkinError
-from nearkin.progress import Lines, bar
-from nearkin.runs import embed, listing
-from nearkin.runs.events import Watch
+from nearkin.runs import embed
+from nearkin.runs.result import Result, stored_before
 from nearkin.runs.store import Run
+from nearkin.runs.training_bar import training_bar
+from nearkin.units import counted
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
 
@@ -48,37 +46,17 @@ def train_command(
 
     Many processes: torchrun --nproc-per-node 2 -m nearkin train ...
     """
-    words = list(words or [])
-    base = read_yaml(Path(words.pop(0))) if words and "=" not in words[0] else None
-    spec = make_spec(base, parse_words(words))
-    quiet = quiet or as_json or not distributed.first()
+    spec = make_spec(*read_words(words or []))
+    quiet = quiet or as_json or not rank.first()
     began = time.time()
-    with resumable(), training_bar(tables.err, quiet) as watch:
+    with resumable(), training_bar(err, quiet) as watch:
         run = nearkin.train(spec, runs=runs, test=not no_test, watch=watch, tensorboard=tensorboard)
-    if not distributed.first():
+    if not rank.first():
         return
     if as_json:
-        print(json.dumps(run.result if run.tested else run.read_json("final.json") | {"hash": run.hash}))
+        say_json(run.result if run.tested else run.read_json("final.json") | {"hash": run.hash})
         return
-    tables.result(run, None if no_baseline or not run.tested else _untrained(run, runs))
-    for line in stored_before(run, began):
-        tables.out.print(line, highlight=False, soft_wrap=True)
-
-
-def stored_before(run: Run, began: float) -> list[str]:
-    """What of a run is older than this call: a stored result is never shown as if it had just been made."""
-
-    def when(name: str) -> float:
-        return (run.path / name).stat().st_mtime
-
-    def date(name: str) -> str:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(when(name)))
-
-    if when("final.json") >= began:
-        return []
-    if not run.tested or when("result.json") < began:
-        return [f"stored on {date('final.json')}; nothing was trained"]
-    return [f"trained on {date('final.json')}; only the test is new"]
+    say(Result(run, None if no_baseline or not run.tested else _untrained(run, runs)), *stored_before(run, began))
 
 
 def _untrained(run: Run, runs: Path) -> Run | None:
@@ -88,12 +66,12 @@ def _untrained(run: Run, runs: Path) -> Run | None:
 
     def watch(entry: dict[str, Any]) -> None:
         if "plan" in entry:
-            tables.err.print("measuring the untrained network too (once per network and data)", highlight=False)
+            say("measuring the untrained network too (once per network and data)", error=True)
 
     try:
         return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
     except NearkinError as error:  # a store that cannot be written: show what is there
-        tables.err.print(f"without the untrained network beside it: {error}", highlight=False, markup=False)
+        say(f"without the untrained network beside it: {in_flags(str(error))}", error=True)
         return None
 
 
@@ -109,9 +87,8 @@ def embed_command(
 ) -> None:
     """Embed new images with a trained run; `nearkin evaluate emb.npz` measures them."""
     saved = embed.embed_folder(lambda: nearkin.load(run, runs=runs), images, output, skip=skip)
-    tables.out.print(f"{saved.images} images, {saved.dim} dimensions: {output}", highlight=False)
-    for path, reason in saved.skipped:
-        tables.out.print(f"skipped: {path}: {reason}", highlight=False, soft_wrap=True)
+    say(f"{counted(saved.images, 'image')}, {saved.dim} dimensions: {output}")
+    say(*(f"skipped: {path}: {reason}" for path, reason in saved.skipped))
 
 
 @contextmanager
@@ -121,67 +98,8 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as stopped:
-        if distributed.first():
-            tables.err.print("interrupted; the same command goes on where this one stopped", highlight=False)
+        if rank.first():
+            say("interrupted; the same command goes on where this one stopped", error=True)
         raise typer.Exit(stopped.code if isinstance(stopped, SystemExit) else 130) from None  # type: ignore[arg-type]
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def training_bar(console: Console, quiet: bool) -> Iterator[Watch]:
-    """A progress bar fed by the training loop; the plan, epochs and warnings are printed above it."""
-
-    def say(text: str | Text) -> None:
-        if not quiet:
-            console.print(text, highlight=False, soft_wrap=True)
-
-    with bar("training", console=console, hide=quiet) as advance:
-        drawn, total = 0.0, 0
-        every = 0.1 if console.is_terminal else 0.0  # lines keep their own time
-
-        def watch(entry: dict[str, Any]) -> None:
-            nonlocal drawn, total
-            if "plan" in entry:
-                total = entry["plan"]["steps"]
-                for line in plan_lines(entry["plan"]):
-                    say(line)
-                if isinstance(advance, Lines):
-                    advance.began = time.monotonic()  # decoding is over: training begins here
-            elif "resumed" in entry:
-                epoch = entry["resumed"]["epoch"]
-                at = f"at epoch {epoch}" if epoch > 0 else "in the warm-up"
-                say(f"resumed {at}, step {entry['resumed']['step']}")
-            elif "epoch_end" in entry:
-                epoch, epochs = entry["epoch_end"], entry["epochs"]
-                scores = " ".join(f"{m} {tables.percent(v)}" for m, v in entry.get("validation", {}).items())
-                if epoch > 0:
-                    say(f"epoch {epoch:>3}/{epochs}  {f'validation {scores}' if scores else 'no validation'}")
-                else:
-                    say("warm-up" + (f", {-epoch} epochs of it left" if epoch else ""))
-                if "warning" in entry:
-                    say(Text.assemble(("warning:", "yellow"), f" {entry['warning']}"))
-            elif "step" in entry and time.monotonic() - drawn > every:
-                drawn = time.monotonic()
-                active = "" if entry["active"] is None else f", active {100 * entry['active']:.0f} %"
-                at = listing.place(entry["epoch"], entry["epochs"])
-                place = "" if console.is_terminal else f"{at}, " if at == "warm-up" else f"epoch {at}, "
-                speed = f"{entry['images_per_s']:.0f} images/s"
-                advance(entry["step"], total, f"{place}loss {entry['loss']:.4g}{active}, {speed}")
-
-        yield watch
-
-
-def plan_lines(plan: dict[str, Any]) -> list[str]:
-    """What is about to happen, in words."""
-    lines = [f"data: {plan['split']}; what is computed from images is kept in {cache_dir()}"]
-    if plan["epochs"] == 0:
-        return [*lines, "plan: no training; the untrained network embeds the images and is tested"]
-    warmup = f"{plan['warmup']} of warm-up and " if plan["warmup"] else ""
-    lines.append(
-        f"plan: {warmup}{plan['epochs']} epochs of {plan['steps_per_epoch']} steps, {plan['steps']:,} steps "
-        f"in all, batches of {plan['batch']}; stored in {plan['path']}"
-    )
-    if plan.get("again"):
-        lines.append("this run was begun before, but nothing was saved yet: it starts anew")
-    return lines

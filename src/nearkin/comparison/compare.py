@@ -34,6 +34,7 @@ class Comparison:
     reading: str = "chosen"
     within: float | None = None  # what is small enough to be called equivalent
     select: str = "map_at_r"  # what chose the epochs
+    against: str = ""  # the row that all others are compared with, where one was asked for
     judged: dict[str, Any] = field(default_factory=dict, repr=False)  # families that were judged (verdicts.py)
 
     @property
@@ -53,8 +54,10 @@ class Comparison:
 
     @cached_property
     def reference(self) -> Method | None:
-        """The trained row that validation ranks first, on what all of them have in common, else each by its own mean:
-        it is chosen without the test. None without validation."""
+        """The row that was asked for; else the trained row that validation ranks first, on what all of them have in
+        common, else each by its own mean: it is chosen without the test. None without validation."""
+        if self.against:
+            return next(method for method in self.methods if method.name == self.against)
         rows = [method.validation for method in self.trained]
         validated = [row for row in rows if row is not None]
         if not validated or len(validated) < len(rows) or any(method.interval is None for method in self.trained):
@@ -75,11 +78,11 @@ def canonical_metric(metric: str) -> str:
     if metric.startswith(("train.", "validation ")):
         name = metric.removeprefix("validation ").removeprefix("train.").partition("@")[0]
         if name not in METRICS:
-            raise NearkinError(f"--metric {metric}: {choices(name, METRICS.names())}")
+            raise NearkinError(f"metric={metric}: {choices(name, METRICS.names())}")
         return metric
     found = parse(metric)
     if not found:
-        raise NearkinError(f"--metric {metric}: which k? For example {metric}@1")
+        raise NearkinError(f"metric={metric}: which k? For example {metric}@1")
     return found[0].key
 
 
@@ -91,6 +94,7 @@ def compare(
     reading: str = "chosen",
     evaluation: str = "separated",
     within: float | None = None,
+    against: str = "",
 ) -> list[Comparison]:
     """One comparison for each data set, from what is stored: no test labels are opened.
 
@@ -102,10 +106,11 @@ def compare(
         reading: which epoch (studies/readings.py).
         evaluation: of folds: separated, or concatenated.
         within: a difference that is small enough to be called equivalent; None: one point of a share.
+        against: the row that all others are compared with; by default the one that validation ranks first.
     """
     metric = canonical_metric(metric)
     if reading not in READINGS:
-        raise NearkinError(f"--reading {reading}: {choices(reading, READINGS)}")
+        raise NearkinError(f"reading={reading}: {choices(reading, READINGS)}")
     if not gathered.tested:
         raise gathered.nothing_tested()
     keys = tuple(by) if by else gathered.axes or ("loss",)
@@ -116,12 +121,18 @@ def compare(
         names = [f"{members[0].settings['data.name']} ({len(members)} runs)" for members in sets.values()]
         raise NearkinError(
             f"the runs are of {len(sets)} data sets, {' and '.join(names)}, whose values cannot be compared: "
-            f"--by {','.join(['data', *keys])} compares within each"
+            f"by={','.join(['data', *keys])} compares within each"
         )
     rows = tuple(key for key in keys if key not in DATA_KEYS) or ("loss",)
     if within is None and metric_of(metric).is_share:
         within = WITHIN
-    return [_one(gathered, members, rows, metric, reading, evaluation, within) for members in sets.values()]
+    compared = [_one(gathered, members, rows, metric, reading, evaluation, within) for members in sets.values()]
+    for comparison in compared if against else ():
+        names = [method.name for method in comparison.methods]
+        if against not in names:
+            raise NearkinError(f"against={against}: no such row on {comparison.data}; {choices(against, names)}")
+        comparison.against = against
+    return compared
 
 
 def measure_missing(gathered: Gathered, metric: str, evaluation: str = "separated") -> None:
@@ -157,7 +168,7 @@ def _one(
     every = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
     methods = [method for method in every if method.values]
     if not methods:
-        raise NearkinError(f"--metric {metric}: none of the {len(members)} runs has it")
+        raise NearkinError(f"metric={metric}: none of the {len(members)} runs has it")
     sign = metric_of(metric).sign or 1
     methods.sort(key=lambda m: -sign * m.interval.mean if m.interval else 0.0)
     keys = beside(gathered, members, by)

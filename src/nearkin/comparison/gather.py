@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
 from nearkin.storage import without_sum
-from nearkin.studies.baselines import baseline_of
+from nearkin.studies.baselines import ANY, baseline_of
 from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
 
 MOST_NAMED = 5  # runs that a command names
+LOSS = ("loss", "loss.name")  # what an untrained network has not
 
 
 @dataclass
@@ -90,6 +91,26 @@ class Member:
         return {}
 
 
+class Absent(str):
+    """A cell without a stored run, in words.
+
+    Parameters:
+        words: what it is, and why it is absent.
+        labels: axis -> label.
+    """
+
+    labels: dict[str, str]
+
+    def __new__(cls, words: str, labels: dict[str, str]) -> "Absent":
+        absent = super().__new__(cls, words)
+        absent.labels = labels
+        return absent
+
+    def fits(self, wanted: dict[str, list[str]]) -> bool:
+        """Has it one of the values, on every axis that is asked for?"""
+        return all(self.labels[key] in values for key, values in wanted.items() if key in self.labels)
+
+
 @dataclass
 class Gathered:
     """Runs that are to be compared, and what their study says about them."""
@@ -104,7 +125,7 @@ class Gathered:
     evaluations: tuple[str, ...] = ("separated",)
     twin: str = ""
     file: str = ""  # the study's file as it was read
-    absent: list[str] = field(default_factory=list)  # cells without a stored run, in words
+    absent: Sequence[str] = field(default_factory=list)  # cells without a stored run, in words
 
     @property
     def tested(self) -> list[Member]:
@@ -127,14 +148,49 @@ class Gathered:
         return NearkinError(f"{self.name}: none of its {len(self.members)} runs is tested{hint}")
 
 
-def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
-    """What is stored under these names.
+def gather(names: Sequence[str], runs: Path | str = "runs", where: Sequence[str] = ()) -> Gathered:
+    """What is stored under these names, or the slice of it that `where` describes.
 
     Parameters:
         names: one study: its name, its file, or its study.json; or runs: paths, hashes, beginnings of hashes, or a
             folder of runs.
         runs: the folder of the stored runs.
+        where: words KEY=VALUE, as "backbone=resnet50": only these runs; KEY is an axis or a setting. Several values of
+            one key are alternatives.
     """
+    gathered = _gather(names, runs)
+    return sliced(gathered, where) if where else gathered
+
+
+def sliced(gathered: Gathered, where: Sequence[str]) -> Gathered:
+    """The runs that have the values of KEY=VALUE words. The untrained networks beside them, which are the same whatever
+    stands on an axis, stay."""
+    wanted: dict[str, list[str]] = {}
+    for word in where:
+        key, equals, value = word.partition("=")
+        if not equals or not key or not value:
+            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
+        wanted.setdefault(key, []).append(value)
+    for key, values in wanted.items():
+        labels = {label_of(member, key, "where") for member in gathered.members}
+        for value in values:
+            if value not in labels:
+                raise NearkinError(f"where={key}={value}: no run has it; {choices(value, labels - {ANY})}")
+
+    def fits(member: Member) -> bool:
+        labels = {key: label_of(member, key, "where") for key in wanted}
+        network = member.baseline is not None
+        return all(label in (*wanted[key], ANY) or (network and key in LOSS) for key, label in labels.items())
+
+    members = [member for member in gathered.members if fits(member)]
+    if not members:
+        raise NearkinError(f"where={' '.join(where)}: no run of {gathered.name} has all of that")
+    axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
+    absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
+    return replace(gathered, members=members, axes=axes, absent=absent)
+
+
+def _gather(names: Sequence[str], runs: Path | str) -> Gathered:
     store = Store(runs)
     if not names:
         raise NearkinError("nothing to compare: name a study, or at least two runs")
@@ -148,10 +204,18 @@ def gather(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
             if not found:
                 raise NearkinError(f"{names[0]}: no stored run")
             return _from_runs(found, store)
-    known = {file.parent.name for file in store.root.glob("studies/*/study.json")}
     if len(names) == 1 and not any(run.hash.startswith(names[0]) for run in store.runs()):
-        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {choices(names[0], known)}")
+        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {_stored(names[0], store)}")
     return _from_runs([store.find(name) for name in dict.fromkeys(names)], store)
+
+
+def _stored(name: str, store: Store) -> str:
+    """What a store has instead of this name."""
+    studies = {file.parent.name for file in store.root.glob("studies/*/study.json")}
+    runs = [run.hash for run in store.runs()]
+    words = [choices(name, studies)] if studies else []
+    words += [f"{'its run is' if len(runs) == 1 else 'its runs are'} {and_more(runs)}"] if runs else []
+    return "; ".join(words) or "nothing is stored there"
 
 
 def _is_final_run(run: Run) -> bool:
@@ -203,10 +267,11 @@ def _from_study(told: dict[str, Any], store: Store) -> Gathered:
         run = store.run(cell["run"])
         if cell["run"] == REFUSED or not (run.path / "spec.yaml").exists():
             fold = "" if cell["fold"] is None else f" fold {cell['fold']}"
-            absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}")
+            words = f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}"
+            absent.append(Absent(words, labels))
             continue
         if (damage := run.damage()) is not None:
-            absent.append(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}")
+            absent.append(Absent(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}", labels))
             continue
         member = Member(
             labels,
@@ -238,7 +303,7 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
     members, absent = [], []
     for run in runs:
         if (damage := run.damage()) is not None:
-            absent.append(damage)
+            absent.append(Absent(damage, {}))
             continue
         words = flatten(run.stored)
         baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
@@ -248,8 +313,9 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
     return Gathered("runs", members, store, absent=absent)
 
 
-def label_of(member: Member, key: str) -> str:
-    """What a member is on an axis of its study, or under a setting: `loss`, `dim`, `loss.margin`."""
+def label_of(member: Member, key: str, argument: str = "by") -> str:
+    """What a member is on an axis of its study, or under a setting: `loss`, `dim`, `loss.margin`. The error names the
+    argument that has the key."""
     if key in member.labels:
         return member.labels[key]
     if member.baseline is not None and key in ("loss", "loss.name"):
@@ -257,5 +323,7 @@ def label_of(member: Member, key: str) -> str:
     full = ALIASES.get(key, key)
     if full not in member.settings:
         known = {*member.labels, *member.settings, *ALIASES}
-        raise NearkinError(f"--by {key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}")
+        raise NearkinError(
+            f"{argument}={key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}"
+        )
     return str(member.settings[full])

@@ -8,6 +8,7 @@ from nearkin.comparison.compare import Comparison
 from nearkin.errors import NearkinError
 from nearkin.statistics.ranks import RankTest, Tournament, alike, experiments_of, permuted_ranks, tournament
 from nearkin.statistics.unit import LEAST_SEEDS, Common, Key, Nothing, Row, averaged, common
+from nearkin.units import P
 
 
 @dataclass
@@ -78,27 +79,6 @@ def _left_out(comparison: Comparison, shared: Common) -> list[str]:
     return [f"left out, because not all methods have it: {', '.join(lost)}"] if lost else []
 
 
-def tables_of(standing: Standing) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the tournament's table: total, average, deviation, then the rank in each experiment."""
-    header = ["method", "total", "average", "std", *standing.experiments]
-    r = standing.result
-
-    def rank(value: float) -> str:
-        return f"{value:g}"
-
-    rows = [
-        [
-            name,
-            rank(r.total[i]),
-            f"{r.average[i]:.2f}",
-            "–" if np.isnan(r.std[i]) else f"{r.std[i]:.2f}",
-            *(rank(row[i]) for row in r.ranks),
-        ]
-        for i, name in enumerate(standing.methods)
-    ]
-    return header, rows
-
-
 def words_of(ranked: Standing) -> list[str]:
     """What the test of the ranks says, one sentence each."""
     words = list(ranked.notes)
@@ -107,7 +87,8 @@ def words_of(ranked: Standing) -> list[str]:
     if ranked.test is None:
         few = "three seeds" if ranked.seeds < LEAST_SEEDS else "three methods"
         return [*words, f"this table describes and tests nothing: at least {few} are needed"]
-    p = "p < 0.001" if ranked.test.p < 0.001 else f"p = {ranked.test.p:.3f}"
+    p = P.text(ranked.test.p)
+    p = f"p {p}" if p.startswith("<") else f"p = {p}"
     test = f"do the methods differ in rank at all? {p} (labels permuted seed by seed, {ranked.seeds} seeds)"
     if ranked.test.critical_difference == np.inf:
         return [*words, f"{test}; ranks of {ranked.seeds} seeds tell no two methods apart"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import difference_unit, metric_of
 from nearkin.statistics.groups import Groups, groups
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.unit import FEW, LEAST_SEEDS, Nothing
@@ -21,13 +21,15 @@ class Family:
 
 
 def first_family(comparison: Comparison) -> Family:
-    """Every trained row against the one that validation ranks first; without validation all pairs of trained rows,
-    because a row that is picked by the test would be compared with its own luck."""
+    """Every trained row against the one that was asked for, else the one that validation ranks first; without
+    validation all pairs of trained rows, because a row that is picked by the test would be compared with its own
+    luck."""
     trained, reference = comparison.trained, comparison.reference
-    if reference is None or len(trained) < 2:
+    if reference is None or (len(trained) < 2 and reference.trained):
         return all_pairs(comparison)
     pairs = _judged(comparison, [(method, reference) for method in trained if method is not reference])
-    return Family(pairs, f"every trained row against {reference.name}, which validation ranks first")
+    why = "as asked" if comparison.against else "which validation ranks first"
+    return Family(pairs, f"every trained row against {reference.name}, {why}")
 
 
 def all_pairs(comparison: Comparison) -> Family:
@@ -41,9 +43,9 @@ def all_pairs(comparison: Comparison) -> Family:
 def untrained_pairs(comparison: Comparison) -> list[Pair]:
     """The untrained rows less the one that validation ranks first (else the best trained one): beside the family, not
     tested."""
-    trained = comparison.reference or next(iter(comparison.trained), None)
-    beside = [method for method in comparison.methods if not method.trained]
-    return [] if trained is None else _judged(comparison, [(method, trained) for method in beside])
+    first = comparison.reference or next(iter(comparison.trained), None)
+    beside = [method for method in comparison.methods if not method.trained and method is not first]
+    return [] if first is None else _judged(comparison, [(method, first) for method in beside])
 
 
 def ranks(comparison: Comparison) -> dict[str, tuple[int, int]]:
@@ -79,13 +81,12 @@ def _judged(comparison: Comparison, pairs: list[tuple[Method, Method]]) -> list[
 
 def amount(metric: str, value: float, *, signed: bool = False) -> str:
     """A difference as people read it: shares in points."""
-    scale, digits = (100, 2) if metric_of(metric).is_share else (1, 3)
-    return f"{scale * value:{'+' if signed else ''}.{digits}f}"
+    return difference_unit(metric).text(value, signed=signed)
 
 
 def points(metric: str, value: float, *, signed: bool = False) -> str:
     """The same with its unit: 0.35 points."""
-    return f"{amount(metric, value, signed=signed)}{' points' if metric_of(metric).is_share else ''}"
+    return f"{amount(metric, value, signed=signed)}{' points' * metric_of(metric).is_share}"
 
 
 def span(metric: str, low: float | None, high: float | None, *, signed: bool = False, cut: bool = False) -> str:

@@ -55,12 +55,20 @@ def known_device(name: str) -> None:
 
 def room_for(rows: int, dim: int, what: str, instead: str) -> None:
     """`what` keeps float32 embeddings: does the machine have memory for them?"""
+    check_memory(rows * dim * 4, f"{what}: {rows} embeddings x {dim} dimensions x 4 bytes", f"take {instead}")
+
+
+def room_for_images(count: int, side: int, what: str) -> None:
+    """`what` makes images this large: does the machine have memory for as many of them as are read at a time?"""
+    images = f"{count} images" if count > 1 else "an image"
+    check_memory(count * side * side * 3, f"{what}: {images} of {side} x {side} pixels x 3 bytes", "take smaller ones")
+
+
+def check_memory(needed: int, what: str, instead: str) -> None:
+    """Refuse what takes more bytes than the machine has left."""
     room = available_memory()
-    if room is not None and rows * dim * 4 > room:
-        raise NearkinError(
-            f"{what}: {rows} embeddings x {dim} dimensions x 4 bytes = {rows * dim * 4 / GIB:.2f} GiB, "
-            f"{room / GIB:.2f} GiB are available; take {instead}"
-        )
+    if room is not None and needed > room:
+        raise NearkinError(f"{what} = {needed / GIB:.2f} GiB, {room / GIB:.2f} GiB are available; {instead}")
 
 
 def available_memory() -> int | None:

@@ -12,6 +12,7 @@ from nearkin.errors import NearkinError
 
 SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast, where libyaml is
 PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")}  # none can be changed
+MERGE = "tag:yaml.org,2002:merge"
 LARGEST = 2**20  # characters
 DEEPEST = 50  # levels; a spec has 4
 MOST = 100_000  # values, counted as often as aliases repeat them
@@ -25,6 +26,14 @@ _values: dict[tuple[str, str], Any] = {}  # tag and word -> its value
 class Loader(SAFE):
     """The safe loader, quicker where a thousand specs are read for one list of runs: the same words come again and
     again, and most values are texts."""
+
+    def get_single_data(self) -> Any:
+        """What the text holds, once no mapping in it names a key twice: YAML itself lets the last one win."""
+        node = self.get_single_node()
+        if node is None:
+            return None
+        _check_keys(node)
+        return self.construct_document(node)
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         """The tag of a value; that of a word that came before is known."""
@@ -43,6 +52,31 @@ class Loader(SAFE):
         if key not in _values:
             _keep(_values, key, super().construct_object(node, deep))
         return _values[key]
+
+
+def _check_keys(root: Any) -> None:
+    """Refuse a mapping with two equal keys. A merge (`<<: *base`) may be overridden: it has not happened yet."""
+    nodes, seen = [root], {id(root)}  # an alias leads to the same node again
+    while nodes:
+        node = nodes.pop()
+        if type(node) is yaml.MappingNode:
+            lines: dict[tuple[str, str], int] = {}  # key -> where it stands first
+            for key, _ in node.value:
+                if type(key) is not yaml.ScalarNode or key.tag == MERGE:
+                    continue
+                line = key.start_mark.line + 1
+                if (key.tag, key.value) in lines:
+                    first = lines[key.tag, key.value]
+                    where = f"twice in line {line}" if first == line else f"twice, in lines {first} and {line}"
+                    raise NearkinError(f"{key.value!r} is given {where}; leave one of them out")
+                lines[key.tag, key.value] = line
+            inner = [part for pair in node.value for part in pair]
+        else:
+            inner = node.value if type(node) is yaml.SequenceNode else []
+        for part in inner:
+            if type(part) is not yaml.ScalarNode and id(part) not in seen:
+                seen.add(id(part))
+                nodes.append(part)
 
 
 def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:

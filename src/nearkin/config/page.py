@@ -5,7 +5,8 @@ python -m nearkin.config.page > docs/settings.md        (make settings)
 
 import sys
 
-from nearkin.config.explain import CLASSES, Entry, classes, group, settings, shown
+from nearkin.config.catalogue import Entry, shown
+from nearkin.config.describe import CLASSES, classes, group, settings
 from nearkin.config.parts import PARTS
 from nearkin.config.search import SEARCHED, declared
 from nearkin.config.spec import ALIASES, UNHASHED, RunSpec
@@ -68,15 +69,6 @@ SPACES_OPENING = """\
 What tuning may try of each loss, miner, regulariser and method, unless a file gives other spaces. "ours" are ranges
 around the defaults that nobody has published. A key that is read in one form of its class only is searched in that
 form only."""
-TITLES = {
-    "data": "Data sets",
-    "protocol": "Protocols",
-    "sampler": "Samplers",
-    "loss": "Losses",
-    "miner": "Miners",
-    "regulariser": "Regularisers",
-    "method": "Methods",
-}
 
 
 def markdown() -> str:
@@ -93,7 +85,7 @@ def markdown() -> str:
     aliases = _table(["word", "stands for"], [[_code(word), _code(key)] for word, key in ALIASES.items()])
     pages += [_heading("Short forms", ""), aliases, ENVIRONMENT, PARTS_OPENING]
     for part in PARTS:
-        pages += [_heading(TITLES[part], "", "###"), _class_table(part)]
+        pages += [_heading(CLASSES[part].title, "", "###"), _class_table(part)]
     heads = _table(["head", "meaning"], [[f"**{each.key}**", each.about] for each in classes("head")])
     pages += [_heading("Backbones", BACKBONES_OPENING, "###"), _backbone_table(), _heading("Heads", "", "###"), heads]
     pages += [_heading("Search spaces", SPACES_OPENING), _space_table()]

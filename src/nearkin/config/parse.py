@@ -1,6 +1,8 @@
 """Settings as people write them: key=value words and YAML files, as plain mappings."""
 
-from collections.abc import Mapping
+import math
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +29,57 @@ ALIASES = {
 }
 
 
-def parse_words(words: list[str]) -> dict[str, Any]:
+SECTIONS = {full.partition(".")[0] for full in ALIASES.values()}  # what a dotted key begins with
+
+
+def read_words(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`run.yaml loss=margin dim=64`: what the file holds, where the first word names one, and the words after it."""
+    if not words or "=" in words[0]:
+        return {}, parse_words(words)
+    _check_spaces(words)
+    if (words[0] in ALIASES or words[0].partition(".")[0] in SECTIONS) and not Path(words[0]).exists():
+        raise NearkinError(
+            f"{words[0]!r} is a setting: write {words[0]}=VALUE; a file of settings is named run.yaml, say"
+        )
+    return read_yaml(Path(words[0])), parse_words(words[1:])
+
+
+def read_text(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same of one string, as on the command line: `run.yaml loss=margin root='my images'`."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise NearkinError(f"{text!r} has an opening quotation mark and no closing one") from error
+    return read_words(words)
+
+
+def parse_words(words: Sequence[str]) -> dict[str, Any]:
     """`loss=margin loss.beta=1.2` as a mapping; values are read as YAML."""
+    _check_spaces(words)
     parsed: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise NearkinError(f"{word!r} is not key=value; for example loss=multi_similarity dim=64")
         if not value.strip():
-            raise NearkinError(f"{word!r} has no value; for example {key}=8, or leave it out")
+            raise NearkinError(f"{word!r} has no value: write {key}=VALUE (`nearkin explain {key}`), or leave it out")
         if key in parsed:
             raise NearkinError(f"{key!r} is given twice: {key}={parsed[key]} and {word}")
         parsed[key] = _value(value)
     return parsed
+
+
+def _check_spaces(words: Sequence[str]) -> None:
+    """Refuse `dataset = folder`, which a shell cuts into three words, and `dataset= folder`."""
+    padded = ["", *words, ""]
+    for before, word, after in zip(padded, words, padded[2:], strict=False):
+        if word.startswith("=") and before and "=" not in before:
+            written = [before, word] if len(word) > 1 else [before, word, after]
+        elif word.endswith("=") and word.count("=") == 1 and len(word) > 1 and after and "=" not in after:
+            written = [word, after]
+        else:
+            continue
+        raise NearkinError(f"{' '.join(written).strip()!r}: write {''.join(written)}, without spaces")
 
 
 def _value(text: str) -> Any:
@@ -96,3 +136,12 @@ def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
                 raise NearkinError(f"{full!r} is given twice: {twice}; leave one of the two out")
             words[full], written[full] = own, word
     return words
+
+
+def check_values(words: Mapping[str, Any]) -> None:
+    """Refuse values that no setting takes: nothing between the quotes, and numbers that are not finite."""
+    for key, value in words.items():
+        if value == "":
+            raise NearkinError(f"{key}='' is empty: give it a value, or leave it out")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NearkinError(f"{key}={value}: input should be a finite number")

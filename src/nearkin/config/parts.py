@@ -20,25 +20,35 @@ from pydantic import (
 )
 
 from nearkin import registry as registries
+from nearkin.arguments import is_number
 from nearkin.config.born import born, unset
 from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import Registry, hyperparameters
 
-REGISTRIES = {
-    "data": registries.DATASETS,
-    "protocol": registries.PROTOCOLS,
-    "sampler": registries.SAMPLERS,
-    "loss": registries.LOSSES,
-    "miner": registries.MINERS,
-    "regulariser": registries.REGULARISERS,
-    "method": registries.METHODS,
-}
+REGISTRIES = registries.PARTS
 PARTS = tuple(REGISTRIES)
 ARBITRARY = ConfigDict(arbitrary_types_allowed=True)
 
 
-class Part(BaseModel):
+class Settings(BaseModel):
+    """Settings whose numbers are numbers: `epochs=yes` is refused, not read as 1."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_boolean(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and is_number(cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError("a number is needed, not true or false")
+        return value
+
+
+class Parameters(Settings):
+    """The hyper-parameters of a registered class."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class Part(Settings):
     """A registered class by name, with its hyper-parameters as further keys."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -275,6 +285,8 @@ def check_foreign(registry: Registry, path: str, settings: Mapping[str, Any]) ->
             adapter = TypeAdapter(Any if annotation is inspect.Parameter.empty else annotation, config=ARBITRARY)
         except (NameError, PydanticUserError, TypeError):  # an annotation that is for its author's tools alone
             continue
+        if isinstance(value, bool) and is_number(annotation):
+            raise NearkinError(f"{registry.kind} {path}: {key}={value}: a number is needed, not true or false")
         try:
             adapter.validate_python(value)
         except ValidationError as error:
@@ -299,7 +311,7 @@ def _parameters_of(what: str, part: Any) -> type[BaseModel]:
     for name, parameter in hyperparameters(part).items():
         annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
         fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
-    return create_model(what, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **fields)
+    return create_model(what, __base__=Parameters, **fields)
 
 
 def sentence(error: ValidationError) -> str:

@@ -6,17 +6,17 @@ Every setting says what it means and where its default comes from; None leaves i
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
 
 from nearkin.config.born import born, unset
 from nearkin.config.bounds import known_device, one_of
-from nearkin.config.parts import is_stored
+from nearkin.config.parts import Settings, is_stored
 from nearkin.consent import is_path
 from nearkin.errors import NearkinError
 from nearkin.registry import BACKBONES, HEADS
 
 
-class Frozen(BaseModel):
+class Frozen(Settings):
     """Settings that do not change once they are made; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

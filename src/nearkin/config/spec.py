@@ -1,7 +1,8 @@
 """Specs: everything that decides the result of a run, typed and frozen.
 
     read_spec("run.yaml")                                   a file
-    make_spec({"loss": "margin", "loss.beta": 1.2})         words, as on the command line
+    make_spec("loss=margin loss.beta=1.2")                  words, as on the command line
+    make_spec({"loss": "margin", "loss.beta": 1.2})         the same as a mapping
     make_spec({"loss": {"name": "margin", "beta": 1.2}})    a tree, as in YAML
 
 A bare word is an alias (`loss` = `loss.name`, `dim` = `model.dim`, ...); anything else is dotted. Parts (loss,
@@ -20,7 +21,7 @@ from pydantic import Field, ValidationError
 from nearkin import registry as registries
 from nearkin.config import identity
 from nearkin.config.born import born, original_defaults, original_defaults_of, unset
-from nearkin.config.parse import ALIASES, canonical, flatten, read_yaml
+from nearkin.config.parse import ALIASES, canonical, check_values, flatten, read_text, read_yaml
 from nearkin.config.parts import (
     PARTS,
     DataSpec,
@@ -186,16 +187,19 @@ class RunSpec(Frozen):
         return identity.differences(trees[0], trees[1], born)
 
 
-def make_spec(*sources: Mapping[str, Any] | RunSpec | None) -> RunSpec:
-    """A spec from words or trees; later sources win. One that names another part (another loss, data set, ...) begins
-    with that part's own defaults: what earlier sources set for the old one is gone.
+def make_spec(*sources: Mapping[str, Any] | RunSpec | str | None) -> RunSpec:
+    """A spec from words, as a mapping or as one string, or from trees; later sources win. One that names another part
+    (another loss, data set, ...) begins with that part's own defaults: what earlier ones set for the old one is gone.
 
     Words and trees are the user's: import paths in them are consented to. A `RunSpec` is not: it may be a stored run's.
     """
+    read: list[Mapping[str, Any] | RunSpec | None] = []
     for source in sources:
+        read += read_text(source) if isinstance(source, str) else [source]
+    for source in read:
         if source is not None and not isinstance(source, RunSpec):
             consent(import_paths(source))
-    return _made(*sources)
+    return _made(*read)
 
 
 def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) -> RunSpec:
@@ -206,6 +210,8 @@ def _made(*sources: Mapping[str, Any] | RunSpec | None, stored: bool = False) ->
         if source is None:
             continue
         new = canonical(source.tree() if isinstance(source, RunSpec) else source)
+        if not isinstance(source, RunSpec) and not stored:
+            check_values(new)
         if not isinstance(source, RunSpec):  # a spec holds what its recipe says already
             recipe = new.get("recipe", recipe)
         for key in _replaced(words, new):

@@ -13,6 +13,8 @@ from nearkin.data.table import Table
 from nearkin.errors import NearkinError, and_more
 from nearkin.registry import DATASETS
 
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of a .csv file; the first of equals
+
 
 @DATASETS.register("folder")
 class Folder:
@@ -119,7 +121,8 @@ class CSV:
 
     Paths are relative to the file's folder, or absolute. A column `split` (train, val, test, query, gallery, or the
     other names that `folder` knows) divides the images. Further columns are kept in `table.columns`, as numbers where
-    all values are numbers. Classes are sorted by name, images stay in the order of the file. The file is UTF-8.
+    all values are numbers. Classes are sorted by name, images stay in the order of the file. The file is UTF-8; commas,
+    semicolons or tabs separate its columns.
 
     Parameters:
         root: the .csv file, or a folder that holds exactly one
@@ -166,24 +169,36 @@ class CSV:
 
 
 def _records(file: Path) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the rows below them."""
     try:
         with open(file, newline="", encoding="utf-8-sig") as lines:
-            table = [[field.strip() for field in row] for row in csv.reader(lines) if row]
+            separator = _separator(next((line for line in lines if line.strip()), ""))
+            lines.seek(0)
+            rows = csv.reader(lines, delimiter=separator)
+            table = [[field.strip() for field in row] for row in rows if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise NearkinError(f"{file} cannot be read as CSV: {error}") from error
     header = table[0] if table else []
+    separated = f"separated by {SEPARATORS[separator]}"
     for name in ("path", "label"):
         if name not in header:
-            there = ", ".join(header) or "none"
-            raise NearkinError(f"{file} has no column {name!r} (columns: {there}); path and label are needed")
+            there = f"columns, {separated}: {', '.join(header)}" if header else "it is empty"
+            raise NearkinError(f"{file} has no column {name!r} ({there}); path and label are needed")
     if len(set(header)) != len(header):
         raise NearkinError(f"{file} has two columns of one name (columns: {', '.join(header)})")
     if len(table) == 1:
         raise NearkinError(f"{file} lists no image")
     for number, record in enumerate(table[1:], start=1):
         if len(record) != len(header):
-            raise NearkinError(f"{file}, row {number}: {len(record)} fields, the header has {len(header)}")
+            fields = f"{len(record)} fields {separated}"
+            raise NearkinError(f"{file}, row {number}: {fields}, the header has {len(header)}")
     return header, table[1:]
+
+
+def _separator(header: str) -> str:
+    """What separates the columns: the one that gives most of them. A spreadsheet writes semicolons where the comma
+    stands in numbers."""
+    return max(SEPARATORS, key=lambda separator: len(next(csv.reader([header], delimiter=separator), [])))
 
 
 def _known_split(name: str, file: Path) -> str:

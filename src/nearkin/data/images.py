@@ -43,6 +43,29 @@ def read_image(source: Path | str | bytes) -> np.ndarray:
     return decode(data, str(source))
 
 
+def as_pixels(image: "str | Path | bytes | bytearray | memoryview | Image.Image | np.ndarray", name: str) -> np.ndarray:
+    """An image in any form as (H, W, 3) uint8 RGB, the same from each of them.
+
+    Parameters:
+        image: a path, the bytes of an image file, a PIL image, or an array: uint8 (H, W, 3) RGB or (H, W) grey.
+        name: what the message calls it, as in "image 3".
+    """
+    if isinstance(image, str | Path):
+        return read_image(Path(image))
+    if isinstance(image, bytes | bytearray | memoryview):
+        return decode(bytes(image), f"{name} in memory")
+    if isinstance(image, Image.Image):
+        return _rgb(ImageOps.exif_transpose(image), image.format)
+    if not hasattr(image, "__array__"):
+        kinds = "a path, the bytes of an image file, a PIL image or an array"
+        raise NearkinError(f"{name} is a {type(image).__name__}; it must be {kinds}")
+    array = np.asarray(image)
+    if array.dtype != np.uint8 or array.shape[2:] not in ((), (3,)) or array.ndim < 2 or not array.size:
+        wanted = "uint8 (H, W, 3) in RGB, or (H, W) in grey"
+        raise NearkinError(f"{name} is an array of {array.dtype}, shape {array.shape}; it must be {wanted}")
+    return array if array.ndim == 3 else np.repeat(array[..., None], 3, axis=2)
+
+
 def decode(data: bytes, name: str) -> np.ndarray:
     """The image of a file's bytes as (H, W, 3) uint8 RGB; `name` stands in the message of `UnreadableImage`."""
     if not data:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin import present
 from nearkin.data.exclude import duplicates
 from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, read_image
@@ -14,13 +15,14 @@ from nearkin.data.layout import LEARNT, TESTED
 from nearkin.data.table import Table
 from nearkin.errors import and_more
 from nearkin.progress import parallel
+from nearkin.units import COUNT
 
 Counts = dict[str, tuple[int, int]]  # split -> images, classes
 ADVICE = "; nearkin data dedupe lists what to leave out (data.exclude=FILE)"
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(present.Shown):
     """What `verify` found: lists for programs, and the same in words, as `problems` and `warnings`.
 
     Problems make `ok` false. Missing and unreadable images, and counts that differ from the official ones, are problems
@@ -70,6 +72,25 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """`ok` and all fields, ready for JSON."""
         return {"ok": self.ok, **asdict(self)}
+
+    @property
+    def tables(self) -> list[present.Table]:
+        """Images and classes of every split, beside the official counts."""
+        official = self.official or {}
+        rows = [[split, *counts, *official.get(split, (None, None))] for split, counts in self.counts.items()]
+        names = ("images", "classes", "official images", "official classes")
+        columns = [present.Column("split"), *(present.Column(name, unit=COUNT) for name in names)]
+        title = f"{self.name}: {self.images:,} images, data {self.data_hash}"
+        return [present.Table("verified", columns, rows, title).without_gaps()]
+
+    @property
+    def below(self) -> list[str]:
+        """Every problem and every warning, and whether all is well."""
+        problems, warnings = (
+            [f"problem: {line}" for line in self.problems],
+            [f"warning: {line}" for line in self.warnings],
+        )
+        return [*problems, *warnings, "everything is in order" if self.ok else "something is wrong"]
 
 
 def verify(table: Table, official: Counts | None = None) -> Report:

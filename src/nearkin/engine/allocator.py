@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from torch.utils import deterministic
-
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4  # of glibc's malloc.h
 
 CHOSEN = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_")
@@ -46,6 +44,8 @@ def release() -> None:
 @contextmanager
 def skip_memory_fill() -> Iterator[None]:
     """Inside, torch does not fill new memory, also while it is deterministic; afterwards as before."""
+    from torch.utils import deterministic  # here: `nearkin --help` tunes the allocator, and needs no torch
+
     before = deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     try:

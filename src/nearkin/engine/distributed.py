@@ -1,4 +1,4 @@
-"""Many processes: the only file that knows about ranks.
+"""Many processes: besides engine/rank.py the only file that knows about ranks.
 
     torchrun --nproc-per-node 2 -m nearkin train dataset=cub ...
 
@@ -120,16 +120,6 @@ def acting_as(other: Ranks) -> Iterator[Ranks]:
         yield other
     finally:
         _here = before
-
-
-def first() -> bool:
-    """Is this the process that writes and prints?"""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
-def prefix() -> str:
-    """Who is speaking, when there are several."""
-    return f"rank {os.environ.get('RANK', '?')}: " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
@@ -25,7 +25,7 @@ class Objective(Method):
     that gives what the loss does not take, or a regulariser that changes what no miner gives, is refused here.
 
     Parameters:
-        loss: a `nearkin.losses.Loss`.
+        loss: a `nearkin.losses.Loss`, or any module with `forward(embeddings, labels)` (losses/foreign.py).
         miner: a `nearkin.miners.Miner`, or None: all pairs or triplets of the batch.
         regularisers: any number of `nearkin.regularisers.Regulariser`.
 
@@ -34,12 +34,14 @@ class Objective(Method):
         value = objective(embeddings, labels)
     """
 
-    def __init__(self, loss: Loss, miner: Miner | None = None, regularisers: Sequence[Regulariser] = ()):
+    def __init__(self, loss: Loss | nn.Module, miner: Miner | None = None, regularisers: Sequence[Regulariser] = ()):
         super().__init__()
+        loss = loss if isinstance(loss, Loss) else ForeignLoss(loss)
         if miner is not None and miner.gives not in loss.accepts:
             fits = [m for m in MINERS.names() if MINERS[m].gives in loss.accepts]
+            name = type(getattr(loss, "module", loss)).__name__  # of a ForeignLoss: that of its module
             raise NearkinError(
-                f"miner {type(miner).__name__} gives {miner.gives.__name__}, which {type(loss).__name__} "
+                f"miner {type(miner).__name__} gives {miner.gives.__name__}, which {name} "
                 f"does not take; miners that fit: {', '.join(fits) or 'none (it needs none)'}"
             )
         for regulariser in regularisers:
@@ -85,7 +87,8 @@ class Objective(Method):
         elif not self.loss.accepts:
             why = f"{type(self.loss).__name__}, which compares samples with class vectors of its own"
         if why:
-            fits = [n for n in LOSSES.names() if LOSSES[n].accepts and not LOSSES[n].needs_square]
+            ours = [n for n in LOSSES.names() if issubclass(LOSSES[n], Loss)]
+            fits = [n for n in ours if LOSSES[n].accepts and not LOSSES[n].needs_square]
             raise NearkinError(f"memory.size does not go with {why}; losses that take a memory: {', '.join(fits)}")
 
     def forward(

@@ -11,7 +11,7 @@ from nearkin.evaluation.tiles import TILE, Tiles
 
 
 def rank(
-    sets: Sets, asked: list[Metric], *, distance: str, budget_mib: float, progress: OnProgress | None
+    sets: Sets, asked: list[Metric], *, distance: str, budget_mib: float | None, progress: OnProgress | None
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """The metrics that need a ranking: values (Q,) of each per-query metric, and one number per occurrence metric.
 

@@ -11,12 +11,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from nearkin.config.bounds import at_least
 from nearkin.evaluation.inputs import Sets, make_sets
-from nearkin.evaluation.metrics.base import Metric, parse
+from nearkin.evaluation.metrics.base import Metric, parse, unit_of
 from nearkin.evaluation.metrics.clustering import kmeans
 from nearkin.evaluation.ranking import rank
 from nearkin.evaluation.search import Neighbours, OnProgress, neighbours
 from nearkin.evaluation.tiles import chosen_distance
 from nearkin.numerics import unit
+from nearkin.present import Column, Shown, Table
+from nearkin.units import COUNT
 
 __all__ = ["Evaluation", "Neighbours", "bootstrap_over_classes", "evaluate", "neighbours"]
 
@@ -26,7 +28,7 @@ DEFAULT_K = (1, 2, 4, 8)
 
 
 @dataclass
-class Evaluation:
+class Evaluation(Shown):
     """What `evaluate` returns: the value of each metric, its values per query, and which queries were left out.
 
     The attributes have the names of the parameters; there are Q queries.
@@ -76,6 +78,20 @@ class Evaluation:
             told["bootstrap_over_classes_95"] = {key: list(pair) for key, pair in self.intervals.items()}
         return told
 
+    @property
+    def tables(self) -> list[Table]:
+        """Every metric with its value, its interval over test classes, and the number of queries it is the mean of."""
+        rows = []
+        for key, value in self.metrics.items():
+            low, high = self.intervals.get(key, (None, None))
+            defined = int(np.isfinite(self.per_query[key]).sum()) if key in self.per_query else None
+            rows.append([key, value, low, high, defined, unit_of(key).name])
+        interval = Column("low", "95 % over test classes (not\u00a0seeds)", "unit", to="high")
+        columns = ["metric", Column("value", unit="unit"), interval, "high", Column("queries", unit=COUNT), "unit"]
+        title = f"{self.n:,} queries, gallery of {self.gallery:,}, {self.distance}"
+        notes = [str(self.excluded["reason"])] if self.excluded else []
+        return [Table("evaluation", columns, rows, title, notes).without_gaps()]
+
 
 def evaluate(
     embeddings: Any,
@@ -87,7 +103,7 @@ def evaluate(
     metrics: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     distance: str | None = None,
-    budget_mib: float = 256,
+    budget_mib: float | None = None,
     bootstrap: int = 0,
     seed: int = 0,
     progress: OnProgress | None = None,
@@ -111,7 +127,8 @@ def evaluate(
             map_at_r, map_at_c and mrr.
         settings: settings of single metrics, such as {"rho.drop": 0}.
         distance: what the neighbours are ranked by: "cosine", "euclid" (raw vectors) or "snr". None: cosine.
-        budget_mib: working memory of the search in MiB, without the embeddings; it does not change any result.
+        budget_mib: working memory of the search in MiB, without the embeddings; it does not change any
+            result. None: 256, or more where the dimension needs more.
         bootstrap: number of resamples for the interval over test classes (`bootstrap_over_classes`); 0: no interval.
         seed: seed of k-means and of the bootstrap.
         progress: called after every tile of the search with (tiles done, tiles in all).

@@ -22,6 +22,7 @@ from nearkin.evaluation.tiles import TILE, Tiles, chosen_distance
 WAIT = 32  # a row has room for at least so many entries that are not merged yet
 BYTES_PER_KEY = 140  # measured: peak memory for each of the k best of a row that is ranked
 BYTES_ALL_PASS = 64 * TILE * TILE  # measured: peak memory when all entries of a tile are equal and pass
+PLAIN_BUDGET = 256 * 2**20  # bytes of working memory, where nothing else is said
 WORST = np.iinfo(np.int64).max  # a key behind all others: an empty place
 OnProgress = Callable[[int, int], None]  # is told the number of tiles done, and of all tiles
 Block = tuple[np.ndarray, np.ndarray]  # index and similarity, each (up to T, k)
@@ -54,7 +55,7 @@ def neighbours(
     *,
     own: np.ndarray | Tensor | None = None,
     distance: str | None = None,
-    budget_mib: float = 256,
+    budget_mib: float | None = None,
     progress: OnProgress | None = None,
     metric: str | None = None,
 ) -> Neighbours:
@@ -69,7 +70,8 @@ def neighbours(
             in the gallery. None: no query is in the gallery. If k = G and only some queries are in the gallery, these
             end with index -1 and similarity -inf, for they have one neighbour less.
         distance: "cosine", "euclid" (raw vectors) or "snr". None: cosine.
-        budget_mib: working memory in MiB, without the embeddings and the result; it does not change the result.
+        budget_mib: working memory in MiB, without the embeddings and the result; it does not change the result. None:
+            256, or more where the dimension needs more.
         progress: called after every tile with (tiles done, tiles in all).
         metric: the old name of distance.
 
@@ -90,7 +92,7 @@ def search(
     *,
     own: np.ndarray | Tensor | None = None,
     distance: str = "cosine",
-    budget_mib: float = 256,
+    budget_mib: float | None = None,
     progress: OnProgress | None = None,
 ) -> Iterator[Block]:
     """`neighbours`, but one block of at most T queries at a time: the whole (Q, k) need not be in memory."""
@@ -98,8 +100,8 @@ def search(
     available = len(gallery) - int(tiles.own is not None and bool((tiles.own >= 0).all()))
     if not 1 <= k <= available:
         raise NearkinError(f"k={k}: the gallery offers 1 to {available} neighbours per query")
-    budget = budget_mib * 2**20
     least = tiles.bytes + max(BYTES_ALL_PASS, BYTES_PER_KEY * k)
+    budget = max(PLAIN_BUDGET, least) if budget_mib is None else budget_mib * 2**20
     if budget < least:
         raise NearkinError(
             f"budget_mib={budget_mib}: at least {least / 2**20:.0f} MiB are needed for k={k}, D={query.shape[1]}"

@@ -28,6 +28,11 @@ TILE = 1024
 DISTANCES = ("cosine", "euclid", "snr")
 
 
+def peak_bytes(dim: int, element_size: int = 4) -> int:
+    """Working memory of the tiles of `dim` dimensions: a tile and its copies, two blocks and their copies."""
+    return 40 * TILE * TILE + 6 * TILE * dim * max(element_size, 4)
+
+
 def chosen_distance(distance: str | None, metric: str | None) -> str:
     """The distance of a call in which it may also be given as `metric`, its old name; cosine if neither is given."""
     if distance is not None and metric is not None and distance != metric:
@@ -111,8 +116,8 @@ class Tiles:
 
     @property
     def bytes(self) -> int:
-        """Working memory in bytes at the peak: a tile and its copies, two blocks and their copies."""
-        return 40 * TILE * TILE + 6 * TILE * self.query.shape[1] * max(self.query.element_size(), 4)
+        """Working memory in bytes at the peak."""
+        return peak_bytes(self.query.shape[1], self.query.element_size())
 
     def finish(self, i: int, rows: slice, similarity: np.ndarray) -> np.ndarray:
         """Turn what ranks the items into the similarity that is reported, for these rows of query block i.

@@ -12,11 +12,9 @@ not symmetric       the two halves of a symmetric table differ: a row has most l
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from statistics import fmean, stdev
 
-import numpy as np
-
-from nearkin.literature.table import Cell, Flag, PublishedTable, scores
-from nearkin.statistics.ranks import tournament
+from nearkin.literature.table import Cell, Flag, PublishedTable
 
 Tables = Mapping[str, PublishedTable]
 ROUNDING = 0.01 + 1e-9  # one step of the last printed digit: some are cut off, not rounded
@@ -113,29 +111,37 @@ def _unreadable(table: PublishedTable) -> Iterator[Flag]:
 
 def _repeated(tables: Tables) -> Iterator[tuple[str, Flag]]:
     """Tables that hold all of another table's rows, number by number, and more."""
+    rows = {
+        name: {(row.method, *row.where.values()): row.cells for row in table.rows} for name, table in tables.items()
+    }
     for name, table in tables.items():
-        mine = {(row.method, *row.where.values()): row.cells for row in table.rows}
         for other, small in tables.items():
-            theirs = {(row.method, *row.where.values()): row.cells for row in small.rows}
-            same = small.columns == table.columns and theirs.items() < mine.items()
-            if same and len(theirs) > 1:
-                yield name, Flag("repeated", f"{len(theirs)} rows repeat {other} exactly")
+            same = small.columns == table.columns and rows[other].items() < rows[name].items()
+            if same and len(rows[other]) > 1:
+                yield name, Flag("repeated", f"{len(rows[other])} rows repeat {other} exactly")
 
 
 def _tournament(tables: Tables) -> Iterator[tuple[str, Flag]]:
     printed = tables.get("thesis_t11")
     if printed is None:
         return
-    methods, values = scores(experiments(tables, printed.dataset[0]))
-    ranked = tournament(values)
+    compared = experiments(tables, printed.dataset[0])
     for i, row in enumerate(printed.rows):
-        at = methods.index(row.method)
-        ours = {"total": ranked.total[at], "average": ranked.average[at], "std": ranked.std[at]}
+        ranks = [_rank(row.method, table) for table in compared]
+        ours = {"total": sum(ranks), "average": fmean(ranks), "std": stdev(ranks)}
         for j, column in enumerate(printed.columns):
             cell = row.cells[j]
             if isinstance(cell, Cell) and abs(cell.mean - ours[column.name]) > ROUNDING:
                 words = f"{row.method}: {column} is printed {cell.mean:g}; tables 6 to 8 give {ours[column.name]:.2f}"
                 yield printed.id, Flag("misprint", words, ((i, j),))
+
+
+def _rank(method: str, table: PublishedTable) -> float:
+    """The rank of a method by Recall@1; equal ones share the mean of their ranks. As `statistics.ranks.tournament` has
+    it, without numpy: `nearkin published` should be there at once."""
+    scores = {name: score for name in table.methods if (score := table.value(name, "R@1")) is not None}
+    above = sum(score > scores[method] for score in scores.values())
+    return above + (1 + list(scores.values()).count(scores[method])) / 2
 
 
 def _folds(tables: Tables) -> Iterator[tuple[str, Flag]]:
@@ -153,4 +159,4 @@ def _folds(tables: Tables) -> Iterator[tuple[str, Flag]]:
 def over_folds(folds: PublishedTable) -> tuple[float, float]:
     """Mean and sample standard deviation of `test R@1` over the rows of a table of folds."""
     values = [c.mean for row in folds.rows if isinstance(c := row.cells[folds.find("test R@1")], Cell)]
-    return float(np.mean(values)), float(np.std(values, ddof=1))
+    return fmean(values), stdev(values)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearkin.errors import NearkinError, choices
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Column(NamedTuple):
@@ -74,10 +75,10 @@ class PublishedTable:
         """(row, column) of every cell with a flag."""
         return {cell for flag in self.flags for cell in flag.cells}
 
-    def texts(self) -> list[list[str]]:
-        """The cells as they are printed: every column with its own number of decimals, a dash for what is not there."""
-        digits = [_decimals([row.cells[j] for row in self.rows]) for j in range(len(self.columns))]
-        return [[_text(cell, digits[j]) for j, cell in enumerate(row.cells)] for row in self.rows]
+    def decimals(self, column: int) -> int | None:
+        """How many decimals the numbers of a column are printed with; None where very small ones stand beside large
+        ones."""
+        return _decimals([row.cells[column] for row in self.rows])
 
     def find(self, column: str, part: str | None = None) -> int:
         """The place of a column."""
@@ -113,13 +114,9 @@ def _decimals(cells: Sequence[Cell | str | None]) -> int | None:
     return most if most <= 2 else None
 
 
-def _text(cell: Cell | str | None, digits: int | None) -> str:
-    if not isinstance(cell, Cell):
-        return cell or "–"
-    return " ± ".join(f"{x:g}" if digits is None else f"{x:.{digits}f}" for x in cell if x is not None)
-
-
-def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> tuple[list[str], NDArray[np.float64]]:
+def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> "tuple[list[str], NDArray[np.float64]]":
     """One column of tables with the same methods, for a tournament: methods, and one row of scores per table. (N, k)"""
+    import numpy as np  # here: reading tables takes none
+
     methods = tables[0].methods
     return methods, np.array([[table.value(method, column) for method in methods] for table in tables], dtype=float)

@@ -1,12 +1,15 @@
 """The tournament of Psomas 2020: ranks of ten losses in every experiment on a data set, computed from its tables."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from nearkin.errors import NearkinError, choices
 from nearkin.literature.flags import experiments, over_folds
 from nearkin.literature.table import Cell, PublishedTable, scores
 from nearkin.literature.tables import table, tables
+from nearkin.present import Column, Table
 from nearkin.statistics.ranks import Tournament, tournament
+from nearkin.units import NUMBER
 
 PRINTED = {"CUB200-2011": "thesis_t11"}  # the only data set whose tournament the thesis prints
 
@@ -42,35 +45,36 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
     return PublishedTournament(name, tuple(methods), tuple(found), tournament(values), printed)
 
 
-def published_tournament_table(dataset: str = "CUB200-2011") -> tuple[list[str], list[list[str]], list[str]]:
-    """The tournament as it is shown, least total first: names of the columns, one text per cell, notes below."""
-    found = published_tournament(dataset)
-    header = ["method", "ranks", "total", "average", "std"]
-    header += [f"printed {c}" for c in ("total", "average", "std")] if found.printed else []
-    order = sorted(range(len(found.methods)), key=lambda i: found.ranked.total[i])
+def published_tournament_table(dataset: str = "CUB200-2011") -> Table:
+    """The tournament, least total first, beside what the source prints; a star marks a printed number with a flag."""
+    result = published_tournament(dataset)
+    ranked, printed = result.ranked, result.printed
+    names = ("total", "average", "std")
+    columns: list[Any] = ["method", "ranks", "total", *(Column(name, unit=NUMBER, digits=2) for name in names[1:])]
+    for name, digits in zip(names if printed else (), (0, 2, 2), strict=False):
+        flagged = f"{name} flagged"
+        columns += [Column(f"printed {name}", unit=NUMBER, digits=digits, star=flagged), flagged]
     rows = []
-    for i in order:
-        ranks = " ".join(f"{rank:g}" for rank in found.ranked.ranks[:, i])
-        own = [f"{found.ranked.total[i]:g}", f"{found.ranked.average[i]:.2f}", f"{found.ranked.std[i]:.2f}"]
-        rows.append([found.methods[i], ranks, *own, *_printed(found.printed, found.methods[i])])
-    notes = [f"ranks are by Recall@1 in tables {', '.join(t.table for t in found.experiments)}; 1 is best"]
-    if found.printed:
-        notes += [flag.words for flag in found.printed.flags]
+    for i in sorted(range(len(result.methods)), key=lambda i: float(ranked.total[i])):
+        ranks = " ".join(f"{rank:g}" for rank in ranked.ranks[:, i])
+        computed = [float(ranked.total[i]), float(ranked.average[i]), float(ranked.std[i])]
+        rows.append([result.methods[i], ranks, *computed, *_printed(printed, result.methods[i])])
+    notes = [f"ranks are by Recall@1 in tables {', '.join(t.table for t in result.experiments)}; 1 is best"]
+    if printed:
+        notes += [f"* {flag.words}" for flag in printed.flags]
     else:
-        notes.append(f"the source prints no tournament on {found.dataset}")
-    return header, rows, notes
+        notes.append(f"the source prints no tournament on {result.dataset}")
+    title = f"tournament: Psomas 2020 on {result.dataset}, recomputed from its tables"
+    return Table(f"tournament-{result.dataset}", columns, rows, title, notes)
 
 
-def _printed(printed: PublishedTable | None, method: str) -> list[str]:
+def _printed(printed: PublishedTable | None, method: str) -> list[float | bool]:
+    """What the source prints for a method: every number, and whether it has a flag."""
     if printed is None:
         return []
-    cells = enumerate(printed.rows[place := printed.row(method)].cells)
-    digits = (0, 2, 2)
-    return [
-        f"{cell.mean:.{digits[j]}f}" + " !" * ((place, j) in printed.flagged)
-        for j, cell in cells
-        if isinstance(cell, Cell)
-    ]
+    place = printed.row(method)
+    cells = [(j, cell) for j, cell in enumerate(printed.rows[place].cells) if isinstance(cell, Cell)]
+    return [value for j, cell in cells for value in (cell.mean, (place, j) in printed.flagged)]
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,17 @@ def rated(groups: Callable[[Any], Groups]) -> Callable[..., Groups]:
     return parameter_groups
 
 
+def one_number(value: Any, name: str) -> Tensor:
+    """What the loss of this name returned, if it is a scalar; else a NearkinError with the shape."""
+    if not isinstance(value, Tensor):
+        raise NearkinError(f"{name} returned a {type(value).__name__}; a loss is one number, a tensor with a graph")
+    if value.ndim:
+        raise NearkinError(
+            f"{name} returned a tensor of shape {tuple(value.shape)}; a loss is one number: return its mean or its sum"
+        )
+    return value
+
+
 class Loss(nn.Module):
     """A loss: a module that turns a batch into one number, and that declares what it takes.
 
@@ -117,10 +128,12 @@ class Loss(nn.Module):
             return self.nothing(pairs)
         tuples = self.draw(pairs, tuples, generator)
         if tuples is None:
-            return self.compute(pairs)
-        if isinstance(tuples, PairMasks):
-            return self.compute(pairs.restrict(tuples))
-        return self.compute(pairs, tuples)
+            value = self.compute(pairs)
+        elif isinstance(tuples, PairMasks):
+            value = self.compute(pairs.restrict(tuples))
+        else:
+            value = self.compute(pairs, tuples)
+        return one_number(value, type(self).__name__)
 
     def given(
         self, embeddings: Any, labels: Any, tuples: Any, ref_emb: Any, ref_labels: Any, indices_tuple: Any

@@ -48,7 +48,7 @@ def _published(material: Material) -> list[Part]:
     columns = {i: metric for i, column in enumerate(published.columns) if (metric := _metric(column.name)) is not None}
     if not columns:
         printed = ", ".join(map(str, published.columns))
-        raise NearkinError(f"published table {published.id}: none of its columns ({printed}) is a metric")
+        raise NearkinError(f"published={published.id}: none of its columns ({printed}) is a metric")
     numbers = [Column(str(published.columns[i]), unit=NUMBER, digits=2) for i in columns]
     rows: list[list[Any]] = []
     for row in published.rows:

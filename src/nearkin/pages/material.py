@@ -156,7 +156,7 @@ def material(
 def check_stored(gathered: Gathered, metric: str) -> None:
     """A report computes no metric: it says which command does."""
     if words := not_stored(gathered, metric):
-        raise NearkinError(f"metric {metric}: {words}")
+        raise NearkinError(f"metric={metric}: {words}")
 
 
 def not_stored(gathered: Gathered, metric: str) -> str | None:

@@ -19,9 +19,11 @@ class Lines(Chart):
 
     Parameters:
         visible: so many lines are drawn; a click on its name shows one of the others. None: all.
+        loose: the groups whose points are not joined.
     """
 
     visible: int | None = None
+    loose: Sequence[str] = ()
 
     def traces(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """A band and a line for every group."""
@@ -48,7 +50,7 @@ class Lines(Chart):
                 traces.append(band | hidden)
             line = {
                 "type": "scatter",
-                "mode": "lines+markers",
+                "mode": "markers" if group in self.loose else "lines+markers",
                 "x": texts([row[self.x] for row in rows]),
                 "y": [row[self.y] for row in rows],
                 "name": name,
@@ -64,8 +66,9 @@ class Lines(Chart):
         """The same with matplotlib."""
         for i, (group, rows) in enumerate(self.series()):
             colour, style = COLOURS[i % len(COLOURS)], ("-", "--", ":")[i // len(COLOURS) % 3]
+            style = "" if group in self.loose else style
             x, y = [row[self.x] for row in rows], [row[self.y] for row in rows]
-            axes.plot(x, y, style, color=colour, marker="o", ms=3, label=label("" if group is None else group))
+            axes.plot(x, y, ls=style, color=colour, marker="o", ms=3, label=label("" if group is None else group))
             inside = [(row[self.x], *ends) for row in rows if (ends := self.ends(row)) is not None]
             if inside:
                 axes.fill_between(*zip(*inside, strict=True), color=colour, alpha=0.15, lw=0)

@@ -26,9 +26,14 @@ class Shown:
         """Sentences before the tables."""
         return ()
 
+    @property
+    def below(self) -> Sequence[str]:
+        """Sentences after the tables."""
+        return ()
+
     def rich(self) -> list[RenderableType]:
-        """What a terminal prints: words, then the tables that are no details."""
-        return [*self.words, *(table.rich() for table in self.tables if not table.detail)]
+        """What a terminal prints: words, the tables that are no details, and what stands below them."""
+        return [*self.words, *(table.rich() for table in self.tables if not table.detail), *self.below]
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table's plain values as an Arrow table."""
@@ -46,5 +51,6 @@ class Shown:
     def _repr_html_(self) -> str:
         from markupsafe import Markup
 
-        words = [Markup("<p>{}</p>").format(line) for line in self.words]
-        return str(Markup("\n").join([*words, *(table.html() for table in self.tables if not table.detail)]))
+        words, below = ([Markup("<p>{}</p>").format(line) for line in part] for part in (self.words, self.below))
+        tables = [table.html() for table in self.tables if not table.detail]
+        return str(Markup("\n").join([*words, *tables, *below]))

@@ -30,6 +30,7 @@ class Column:
         plus_minus: the column of a spread, shown behind the value: 12.34 ± 0.56.
         to: the column of the upper end: 0.21 to 0.95, or one value where both are the same.
         star: the column of truth values that put a star behind the value.
+        hidden: is it only in files and in Python?
     """
 
     name: str
@@ -41,6 +42,7 @@ class Column:
     plus_minus: str = ""
     to: str = ""
     star: str = ""
+    hidden: bool = False
 
     @property
     def title(self) -> str:
@@ -63,6 +65,8 @@ class Column:
             words = GAP if GAP in (words, end) else words if words == end else f"{words} to {end}"
         if words != GAP and self.plus_minus and row[self.plus_minus] is not None:
             words += f" ± {unit.text(row[self.plus_minus], self.digits)}"
+        if words != GAP and unit is not self.unit and unit.mark:  # no heading can say it for all rows
+            words += f" {unit.mark}"
         if words != GAP and self.star and row[self.star]:
             words += "*"
         return words
@@ -77,7 +81,7 @@ class Table:
 
     Parameters:
         name: file name of what is written, without ending.
-        columns: a text is a column of that name without a unit.
+        columns: `Column`s; a text is a column of that name without a unit.
         rows: one list per row, one value per column; None is a gap.
         title: what stands above it.
         notes: what a reader must know, one sentence each, below it.
@@ -86,7 +90,7 @@ class Table:
     """
 
     name: str
-    columns: Sequence[Column | str]
+    columns: Sequence[Any]
     rows: list[list[Any]]
     title: str = ""
     notes: list[str] = field(default_factory=list)
@@ -106,13 +110,13 @@ class Table:
 
     @property
     def _columns(self) -> list[Column]:
-        return self.columns  # type: ignore[return-value]
+        return list(self.columns)
 
     @property
     def shown(self) -> list[Column]:
-        """The columns that people see: those that another one shows beside its value are left out."""
+        """The columns that people see: without hidden ones, and those that another one shows beside its value."""
         beside = {name for column in self._columns for name in column.beside}
-        return [column for column in self._columns if column.name not in beside]
+        return [column for column in self._columns if column.name not in beside and not column.hidden]
 
     def __len__(self) -> int:
         return len(self.rows)

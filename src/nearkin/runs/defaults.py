@@ -23,6 +23,7 @@ from nearkin.config.parts import PARTS, Part, SamplerSpec
 from nearkin.config.reading import Reading, settled
 from nearkin.config.settings import ModelSpec
 from nearkin.config.spec import RunSpec
+from nearkin.errors import NearkinError
 from nearkin.losses import Loss
 from nearkin.models.backbone import InputRecord
 from nearkin.models.build import create_backbone
@@ -95,6 +96,11 @@ def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
     per_class = hyperparameters(resolved.sampler.cls).get("per_class")
     if per_class is not None:
         k = resolved.sampler.params.get("per_class", per_class.default)
+        if k > batch:
+            raise NearkinError(
+                f"sampler.per_class={k}: at most {batch}, the images of a batch; training has {len(labels)}, and "
+                f"train.batch is {resolved.train.batch} unless it is set"
+            )
         distinct = k * (int(labels.max()) + 1) if resolved.sampler.name in ("balanced", "covering") else batch
         batch = min(batch, distinct) // k * k
     return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})

@@ -1,8 +1,9 @@
-"""`nearkin.load`: a trained model on anyone's images."""
+"""`nearkin.load` and `nearkin.embed`: a trained model on anyone's images."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from nearkin.config.spec import RunSpec
 from nearkin.consent import consent, import_paths
 from nearkin.data.forms import fitted
-from nearkin.data.images import UnreadableImage, images_from, read_image
+from nearkin.data.images import UnreadableImage, as_pixels, images_from, read_image
 from nearkin.data.transforms import centre, shorter_side
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import ranks
@@ -24,6 +25,9 @@ from nearkin.numerics import unit
 from nearkin.progress import parallel, track
 from nearkin.runs.store import Run, Store
 from nearkin.storage import atomic, check_writable
+
+OneImage = str | Path | bytes | bytearray | memoryview | Image.Image | np.ndarray
+Images = OneImage | Iterable[OneImage]
 
 
 class Embedder:
@@ -38,29 +42,46 @@ class Embedder:
         """Dimensions of an embedding."""
         return self.model.dim
 
-    def embed(self, images: str | Path | Iterable[str | Path | np.ndarray | Image.Image]) -> np.ndarray:
-        """L2-normalised embeddings, float32 (N, D), of paths, a folder, PIL images or uint8 RGB arrays (H, W, 3)."""
-        if isinstance(images, str | Path):
-            images = images_from(Path(images))
-        images = list(images)
+    def embed(self, images: Images) -> np.ndarray:
+        """L2-normalised embeddings, float32 (N, D), of images.
+
+        Parameters:
+            images: a folder; or one image or several, mixed freely: paths, bytes of image files, PIL images, arrays of
+                uint8, (H, W, 3) in RGB or (H, W) in grey.
+        """
+        images = _listed(images)
         if not images:
             raise NearkinError("there are no images to embed")
         network = self.model
         if len(images) > BATCH:  # folding takes as long as it saves on one batch
-            probe = self._pixels(images[:1])
+            probe = self._pixels(images[:1], 0)
             network = folded(network, lambda network: network(probe).z)
         starts = range(0, len(images), BATCH)
         with torch.no_grad():
             parts = [
-                network(self._pixels(images[i : i + BATCH])).z.float().cpu()
+                network(self._pixels(images[i : i + BATCH], i)).z.float().cpu()
                 for i in track(starts, "Embedding", len(starts))
             ]
         return unit(torch.cat(parts)).numpy()  # (N, D)
 
-    def _pixels(self, images: Sequence[str | Path | np.ndarray | Image.Image]) -> Tensor:
-        kept = (fitted(_pixels(image), self.resize, self.keep) for image in images)  # as training kept its images
+    def _pixels(self, images: Sequence[Any], before: int) -> Tensor:
+        """The network's input from images, before which stand others in the list."""
+        read = (as_pixels(image, f"image {number}") for number, image in enumerate(images, before + 1))
+        kept = (fitted(pixels, self.resize, self.keep) for pixels in read)  # as training kept its images
         pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in kept])
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)  # (B, 3, size, size)
+
+
+def _listed(images: Any) -> list[Any]:
+    """One image, a folder or many images as a list."""
+    if isinstance(images, str | Path):
+        return list(images_from(images))
+    one_array = isinstance(images, np.ndarray) and (images.ndim == 2 or images.shape[2:] == (3,))
+    if one_array or isinstance(images, bytes | bytearray | memoryview | Image.Image):
+        return [images]
+    if not isinstance(images, Iterable):
+        raise NearkinError(f"images={images!r}: a path, bytes, a PIL image, an array, or a list of them")
+    return list(images)
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,7 @@ def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, sk
         skip: leave unreadable images out instead of stopping at the first.
     """
     if output.suffix != ".npz":
-        raise NearkinError(f"-o {output}: embeddings are written as .npz")
+        raise NearkinError(f"output={output}: embeddings are written as .npz")
     paths = images_from(images)
     check_writable(output)
     skipped = unreadable(paths) if skip else []
@@ -112,15 +133,6 @@ def unreadable(paths: Sequence[Path]) -> list[tuple[str, str]]:
     return [(str(path), why) for path, why in zip(paths, parallel(reason, paths, "Opening images"), strict=True) if why]
 
 
-def _pixels(image: str | Path | np.ndarray | Image.Image) -> np.ndarray:
-    if isinstance(image, str | Path):
-        return read_image(Path(image))
-    array = np.asarray(image.convert("RGB") if isinstance(image, Image.Image) else image)
-    if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
-        raise NearkinError(f"an image is uint8 RGB of shape (H, W, 3), not {array.dtype} of shape {array.shape}")
-    return array
-
-
 def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False) -> Embedder:
     """The chosen model of a finished run, by path, hash or the beginning of its hash.
 
@@ -145,6 +157,25 @@ def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "aut
     return Embedder(model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device))
 
 
+def embed(
+    run: str | Path | Run, images: Images, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False
+) -> np.ndarray:
+    """L2-normalised embeddings, float32 (N, D), of images under the chosen model of a finished run.
+
+    Parameters:
+        run: a run, or its path, its hash or the beginning of its hash.
+        images: a folder; or one image or several, mixed freely: paths, bytes of image files, PIL images, arrays of
+            uint8, (H, W, 3) in RGB or (H, W) in grey.
+        runs: the folder of the stored runs.
+        device: where it computes: auto, cpu, cuda, ...
+        trust: import the network where the run names it by an import path, which runs the code of that module.
+
+    Example:
+        z = nearkin.embed("3f2a", ["a.jpg", PIL.Image.open("b.png"), pixels])       # (3, D)
+    """
+    return load(run, runs=runs, device=device, trust=trust).embed(images)
+
+
 def rebuild(spec: RunSpec) -> Model:
     """The network of a spec; its weights are about to be loaded, so none are read from elsewhere."""
     settings = spec.model.model_dump(exclude={"views", "weights"})
@@ -154,8 +185,10 @@ def rebuild(spec: RunSpec) -> Model:
 def load_model(model: Model, run: Run) -> None:
     """Put the chosen weights of a run into a model; every process gets those that rank 0 reads."""
     state = ranks().share(lambda: run.load("model.pt"))
+    if state is None:
+        raise run.damaged(f"model.pt is missing; `nearkin runs rm {run.hash}` and train again")
     try:
-        model.load_state_dict(state["model"])  # type: ignore[index]
+        model.load_state_dict(state["model"])
     except (KeyError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise NearkinError(f"{run.path}/model.pt does not fit the model of its spec: {reason}") from error

@@ -7,11 +7,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
-
 
 def environment() -> dict[str, Any]:
     """Versions, commit, CPU, cores and threads, as environment.json has them."""
+    import torch  # here: whoever reads runs needs none of it
+
     packages = ("nearkin", "torch", "numpy", "scikit-learn", "pillow", "matplotlib")
     return {
         "python": platform.python_version(),

@@ -10,6 +10,10 @@ from nearkin.errors import NearkinError
 Watch = Callable[[dict[str, Any]], None]
 
 
+def silent(entry: dict[str, Any]) -> None:
+    """A watcher that says nothing: `nearkin.train(..., watch=silent)`."""
+
+
 def tensorboard(folder: Path) -> Watch:
     """A watcher that writes every entry of the log as events into `folder`, which is refused where it is a link."""
     if folder.is_symlink():

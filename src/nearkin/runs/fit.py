@@ -1,7 +1,7 @@
 """`nearkin.train`: one run, from its spec to a final model; then its test, a second act."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.retrieval import evaluate
 from nearkin.memory import Memory
 from nearkin.models import FittedHead, Model, build_model
+from nearkin.progress import Screen
 from nearkin.runs import events
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
@@ -30,17 +31,18 @@ from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
+from nearkin.runs.training_bar import training_bar
 from nearkin.storage import check_folder
 
 SPACE = ("rho", "pi_intra", "pi_inter", "pi_ratio")  # of the training embeddings, as Roth et al. 2020 have them
 
 
 def train(
-    spec: RunSpec | Prepared | Mapping[str, Any] | None = None,
+    spec: RunSpec | Prepared | Mapping[str, Any] | str | None = None,
     *,
     runs: Path | str | Store = "runs",
     test: bool = True,
-    watch: Watch = lambda entry: None,
+    watch: Watch | None = None,
     tensorboard: bool = False,
     until: int | None = None,
     **words: Any,
@@ -51,16 +53,18 @@ def train(
     state and torch's settings are afterwards what they were.
 
     Parameters:
-        spec: words or a tree, as on the command line or in YAML; a `RunSpec`; or a run that is prepared already.
+        spec: words, as one string or a mapping, or a tree, as in YAML; a `RunSpec`; or a run that is prepared already.
         runs: the folder of the stored runs, or the store itself.
         test: test the final model; `nearkin.test` does it later.
-        watch: called with every entry of the log.
+        watch: called with every entry of the log; None: progress is shown on stderr. `nearkin.runs.events.silent` is
+            quiet.
         tensorboard: write TensorBoard events too.
         until: the epoch after which it pauses, with a checkpoint; the same call without it goes on from there.
         words: further settings, over those of `spec`: `train(spec, seed=1)`; not for a prepared run.
 
     Example:
         run = nearkin.train({"dataset": "glyphs", "loss": "multi_similarity", "miner": "multi_similarity"})
+        run = nearkin.train("dataset=glyphs loss=multi_similarity miner=multi_similarity")      # the same
         run.result["test"]["recall@1"]
     """
     tune_allocator()
@@ -77,10 +81,9 @@ def train(
             return run
         check_folder(store.root)
         with run.lock():
-            if tensorboard and here.first:
-                watch = events.both(watch, events.tensorboard(run.path / "tensorboard"))
             if not here.share(lambda: run.final):
-                _fit(run, prepared, watch if here.first else lambda entry: None, device, until)
+                with _watched(run, watch if here.first else events.silent, tensorboard and here.first) as watching:
+                    _fit(run, prepared, watching, device, until)
             here.wait()  # rank 0 has written final.json
             spec = prepared.spec
             del prepared  # the test reads its own
@@ -88,6 +91,14 @@ def train(
                 measure(store, run, device=device, spec=spec)
         here.wait()
     return run
+
+
+@contextmanager
+def _watched(run: Run, watch: Watch | None, tensorboard: bool) -> Iterator[Watch]:
+    """What is told every entry of the log: the given watcher or else a progress bar, and TensorBoard."""
+    bar = training_bar(Screen(stderr=True), quiet=False) if watch is None else nullcontext(watch)
+    with bar as shown:
+        yield events.both(shown, events.tensorboard(run.path / "tensorboard")) if tensorboard else shown
 
 
 def _finish(run: Run) -> None:

@@ -1,6 +1,8 @@
 """Runs as rows: what they are and how far they are, read from plain files. Nothing that a spec names is imported."""
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nearkin.config import identity
@@ -8,8 +10,10 @@ from nearkin.config.parse import flatten
 from nearkin.config.parts import REGISTRIES
 from nearkin.config.spec import ALIASES, UNHASHED, RunSpec
 from nearkin.errors import NearkinError, choices
+from nearkin.present import Column, Shown, Table
 from nearkin.runs.log import read_log
-from nearkin.runs.store import Run
+from nearkin.runs.store import Run, Store
+from nearkin.units import AGE, SHARE
 
 COLUMNS = (
     "run",
@@ -24,6 +28,8 @@ COLUMNS = (
     "recall@1",
     "age",
 )
+FIGURES = ("validation map_at_r", "map_at_r", "recall@1")
+SHARED = ("data", "backbone", "dim", "seed")  # columns that stand above the table where all runs have the same value
 # filled in by nearkin, mostly: not worth a word
 QUIET = {
     "data.size",
@@ -35,6 +41,74 @@ QUIET = {
     "train.batch",
     "train.lr",
 }
+
+
+class Listing(Shown):
+    """Stored runs as a table.
+
+    Parameters:
+        rows: one per run, as `row` has them.
+        stored: hash -> run.
+        nothing: what to say where there are no runs.
+    """
+
+    def __init__(self, rows: list[dict[str, Any]], stored: Mapping[str, Run], nothing: str):
+        self.rows, self.nothing = rows, nothing
+        self.runs = [stored[row["run"]] for row in rows]
+
+    @property
+    def words(self) -> list[str]:
+        """That there is nothing."""
+        return [] if self.rows else [self.nothing]
+
+    @property
+    def tables(self) -> list[Table]:
+        """One row per run. What is the same in all of them stands above."""
+        rows, names = self.rows, [name for name in COLUMNS if name not in FIGURES and name != "age"]
+        common = [key for key in SHARED if len(rows) > 1 and len({row[key] for row in rows}) == 1]
+        title = "all: " + " ".join(f"{key}={rows[0][key]}" for key in common) if common else ""
+        columns = [Column(name) for name in names if name not in common]
+        columns += [*(Column(name, unit=SHARE) for name in FIGURES), Column("age", unit=AGE)]
+        values = [[row[column.name] for column in columns] for row in rows]
+        return [Table("runs", columns, values, title)]
+
+    @property
+    def below(self) -> list[str]:
+        """How many have no checksums."""
+        bare = sum(not has_checksums(run) for run in self.runs)
+        words = f"{bare} of {len(self.runs)} runs are unverified: they were stored without checksums"
+        return [words] if bare else []
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Every run as plain values, its result among them."""
+        dicts = []
+        for row, run in zip(self.rows, self.runs, strict=True):
+            done, tested = row["state"] in ("tested", "trial"), row["state"] == "tested"
+            more = {"hash": run.hash, "done": done, "verified": has_checksums(run), "result": None}
+            more |= {"result": run.result} if tested else {}
+            dicts.append({**{key: value for key, value in row.items() if key != "words"}, **more})
+        return dicts
+
+
+def find_runs(runs: Path | str = "runs", *, where: Mapping[str, Any] | None = None, sort: str | None = None) -> Listing:
+    """All stored runs, or those that fit.
+
+    Parameters:
+        runs: the folder of the stored runs.
+        where: setting -> value, as {"loss": "margin"}.
+        sort: a column, as "map_at_r": figures best first, others ascending.
+    """
+    stored = {run.hash: run for run in Store(runs).runs()}
+    rows = select([row(run) for run in stored.values()], dict(where or {}), sort)
+    return Listing(rows, stored, f"no such runs in {runs}" if where else f"no runs in {runs}")
+
+
+def has_checksums(run: Run) -> bool:
+    """Has it checksums? Of one whose list is damaged its state tells that."""
+    try:
+        return run.sums() is not None
+    except NearkinError:
+        return True
 
 
 def row(run: Run) -> dict[str, Any]:
@@ -115,12 +189,12 @@ def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) 
     known = {key for each in rows for key in each["words"]}
     for key in wanted:
         if rows and key not in known:
-            raise NearkinError(f"--where {key}: no stored run has it; {choices(key, known | set(ALIASES))}")
+            raise NearkinError(f"where={key}: no stored run has it; {choices(key, known | set(ALIASES))}")
     kept = [each for each in rows if all(str(each["words"].get(k)) == str(v) for k, v in wanted.items())]
     if sort is None:
         return kept
     if sort not in COLUMNS:
-        raise NearkinError(f"--sort {sort}: {choices(sort, COLUMNS)}")
+        raise NearkinError(f"sort={sort}: {choices(sort, COLUMNS)}")
     figures = sort.endswith(("map_at_r", "recall@1"))
     present = [each for each in kept if each[sort] is not None]
     absent = [each for each in kept if each[sort] is None]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from nearkin.config.born import plain
+from nearkin.config.bounds import check_memory, room_for_images
 from nearkin.config.identity import content_of, modules_of, package_of
 from nearkin.config.parse import flatten
 from nearkin.config.parts import DataSpec, SamplerSpec
@@ -22,9 +23,11 @@ from nearkin.data import Augment, PixelSource, Table
 from nearkin.data import transforms as transforms_module
 from nearkin.engine import loop
 from nearkin.engine.batches import Source
+from nearkin.engine.embed import BATCH
 from nearkin.engine.objective import build_objective
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
+from nearkin.evaluation.tiles import peak_bytes
 from nearkin.methods.base import Method
 from nearkin.models import Backbone, Model
 from nearkin.models.build import create_backbone
@@ -151,6 +154,14 @@ def check_network(spec: RunSpec) -> None:
         )
     if (spec.model.dim or 0) > MOST_DIMENSIONS:
         raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
+    if spec.model.head != "none":
+        searched = f"model.dim={spec.model.dim}: the working memory of its test"
+        check_memory(peak_bytes(spec.model.dim or 0), searched, "take fewer dimensions")
+    room_for_images(BATCH, spec.data.size or 0, f"data.size={spec.data.size}")
+    if spec.train.epochs:
+        room_for_images(spec.train.batch or 0, spec.data.crop or 0, f"data.crop={spec.data.crop}")
+    for key, side in (("resize", spec.data.resize), ("keep", spec.data.keep)):
+        room_for_images(1, side or 0, f"data.{key}={side}")
     if spec.train.epochs and spec.method is None:
         check_objective(spec)
 

@@ -13,6 +13,8 @@ import torch
 
 from nearkin.consent import consent, import_paths
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import unit_of
+from nearkin.present import Column, Shown, Table
 from nearkin.runs.environment import environment
 from nearkin.runs.events import Watch
 from nearkin.runs.fit import train
@@ -21,6 +23,7 @@ from nearkin.runs.prepare import prepare
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import test
 from nearkin.storage import UNREADABLE
+from nearkin.units import POINTS
 
 ROUNDING = 1e-9  # of a metric of the same embeddings
 TOLERANCE = 0.01  # of a metric, on another machine: other processors round otherwise
@@ -28,7 +31,7 @@ SAME = ("python", "versions", "platform", "cpu", "threads")
 
 
 @dataclass(frozen=True)
-class Reproduced:
+class Reproduced(Shown):
     """A run, and the same run trained again."""
 
     run: Run
@@ -60,6 +63,39 @@ class Reproduced:
         """The largest difference of a metric."""
         apart = [abs(now - then) for then, now in self.metrics.values()]
         return math.inf if any(value != value for value in apart) else max(apart, default=0.0)
+
+    @property
+    def verdict(self) -> str:
+        """Was it reproduced, and how closely, in words."""
+        apart = f"a metric differs by {POINTS.text(self.largest)} points"
+        if self.same_bits and not self.same_metrics:
+            return (
+                f"not reproduced: the same weights and embeddings, but {apart}: the stored result is not that of its "
+                "embeddings"
+            )
+        if self.same_bits:
+            return "reproduced: every weight and every test embedding is the same, bit for bit"
+        if self.ok:
+            return f"reproduced: no metric differs by more than {POINTS.text(TOLERANCE, digits=0)} point"
+        if self.differs:
+            return f"not reproduced: {apart}, more than {POINTS.text(TOLERANCE, digits=0)}"
+        return "not reproduced: same machine and versions, other bits"
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every metric, as it was stored and as it is now."""
+        rows = [[key, then, now, now - then, unit_of(key).name] for key, (then, now) in self.metrics.items()]
+        difference = Column("difference", digits=2, signed=True)  # however small it is
+        columns = ["metric", Column("stored", unit="unit"), Column("again", unit="unit"), difference, "unit"]
+        return [Table("reproduced", columns, rows, f"run {self.run.hash} and the same trained again")]
+
+    @property
+    def below(self) -> list[str]:
+        """The verdict, what differs between the machines, what could not be compared, where it is stored."""
+        lines = [self.verdict, *(f"{key} was {then}, is {now}" for key, (then, now) in self.differs.items())]
+        if self.lacking:
+            lines.append(f"not compared, because it could not be measured again: {', '.join(self.lacking)}")
+        return [*lines, f"stored: {self.again.path}"]
 
 
 def reproduce(

@@ -41,6 +41,11 @@ class Run(VerifiedFiles):
         run.result["test"]["recall@1"]
     """
 
+    def __repr__(self) -> str:
+        from nearkin.runs.shown import shown  # which reads runs
+
+        return shown(self)
+
     # -- what it is ----------------------------------------------------------------------------------------
 
     def head(self) -> dict[str, Any]:

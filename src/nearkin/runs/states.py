@@ -1,11 +1,10 @@
-"""States (weights, optimiser, ...) in files."""
+"""States (weights, optimiser, ...) in files. torch is imported where one is read or written: a list of runs does
+neither."""
 
 import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from nearkin.storage import UNREADABLE
 
@@ -14,6 +13,8 @@ BROKEN = (*UNREADABLE, pickle.UnpicklingError)  # what reading a damaged state r
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state; what goes wrong with the disk is an OSError."""
+    import torch
+
     with open(path, "wb") as file:
         try:
             torch.save(state, file)
@@ -31,6 +32,8 @@ def read_state(path: Path, *, verified: bool) -> dict[str, Any]:
     """
     if not verified:
         _check_parts(path)
+    import torch
+
     return torch.load(path, map_location="cpu", weights_only=True)
 
 

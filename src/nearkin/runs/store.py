@@ -49,7 +49,7 @@ class Store:
         root: the folder, by default `runs`.
 
     Example:
-        for run in nearkin.runs.store.Store("runs").runs():
+        for run in Store("runs").runs():
             print(run.hash, run.done)
     """
 
@@ -91,7 +91,7 @@ class Store:
         if not re.fullmatch(r"[0-9a-f]{12}", run.path.name):
             raise NearkinError(f"{refused}{run.path.name or str(run.path)!r} is not the hash of a run")
         if run.path.parent.resolve() != self.root.resolve():
-            raise NearkinError(f"{refused}it is not in {self.root}; --runs {run.path.parent} names its store")
+            raise NearkinError(f"{refused}it is not in {self.root}; runs={run.path.parent} names its store")
         if run.path.is_symlink():
             raise NearkinError(f"{refused}it is a link to {os.readlink(run.path)}; remove the link yourself")
         try:

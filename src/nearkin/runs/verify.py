@@ -2,6 +2,7 @@
 
 import time
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.run import Run
 from nearkin.runs.sums import Sum, sum_of
 from nearkin.storage import UNREADABLE
+from nearkin.units import counted
 
 LOOKS = 3  # before a difference is called damage
 SMALL = 1 << 20  # bytes up to which a file is read also without --deep
@@ -30,6 +32,25 @@ class Verified:
     listed: bool
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+def summary(looked_at: Sequence[Verified], *, deep: bool = False) -> list[str]:
+    """What is wrong with which runs, and how many are as they were stored, one line each.
+
+    Parameters:
+        looked_at: what `verify` gave for every run.
+        deep: were large files read too?
+    """
+    lines = [
+        f"{one.run.hash}  {line}"
+        for one in looked_at
+        for line in (*(f"damaged: {problem}" for problem in one.problems), *one.notes)
+    ]
+    good = [one for one in looked_at if not one.problems]
+    bare = sum(not one.listed for one in good)
+    how = "every byte" if deep else "small files by content, large ones by size; --deep reads them too"
+    counts = f"{len(good) - bare} as stored ({how}), {bare} without checksums, {len(looked_at) - len(good)} damaged"
+    return [*lines, f"{counted(len(looked_at), 'run')}: {counts}"]
 
 
 def verify(run: Run, *, deep: bool = False) -> Verified:

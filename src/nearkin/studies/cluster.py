@@ -29,7 +29,7 @@ def join(address: str) -> tuple[Any, bool]:
     try:
         import ray
     except ImportError:
-        raise NearkinError("--ray: Ray is not installed; pip install 'nearkin[ray]'") from None
+        raise NearkinError("Ray is not installed; pip install 'nearkin[ray]'") from None
     if ray.is_initialized():
         return ray, False
     if address == "auto":
@@ -45,7 +45,7 @@ def join(address: str) -> tuple[Any, bool]:
             hint = "it asks for a token: RAY_AUTH_MODE=token makes Ray send its own"
         else:
             hint = f"start it with `ray start` on this machine too ({' '.join(str(error).split())[:200]})"
-        raise NearkinError(f"--ray {address}: cannot join Ray: {hint}") from None
+        raise NearkinError(f"address={address}: cannot join Ray: {hint}") from None
     finally:
         if threading.current_thread() is threading.main_thread():  # Ray sets SIGTERM for itself
             signal.signal(signal.SIGTERM, before)
@@ -70,13 +70,13 @@ def check(address: str) -> None:
     """Refuse an address at which nobody answers."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
-        raise NearkinError(f"--ray {address}: HOST:PORT, as `ray start --head` prints it, or nothing")
+        raise NearkinError(f"address={address}: HOST:PORT, as `ray start --head` prints it, or nothing")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NearkinError(
-            f"--ray {address}: nobody answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
+            f"address={address}: nobody answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
         ) from None
 
 

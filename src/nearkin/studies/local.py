@@ -17,6 +17,7 @@ from typing import Any
 from nearkin.config.spec import stored_spec
 from nearkin.engine import loop
 from nearkin.errors import NearkinError, PassingError
+from nearkin.runs.events import silent
 from nearkin.runs.fit import train
 from nearkin.runs.names import names_of
 from nearkin.runs.prepare import prepare
@@ -133,7 +134,7 @@ def carry_out(task: Task, store: Store | None = None) -> Failure | None:
             )
         while True:
             try:
-                run = train(prepared, runs=store or task.path.parent, test=False, until=task.until)
+                run = train(prepared, runs=store or task.path.parent, test=False, until=task.until, watch=silent)
                 if run.final and run.purpose == "final" and task.test:
                     test(run, metrics=list(task.metrics), spec=prepared.spec)
                 return None

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
+from nearkin.runs.events import silent
 from nearkin.runs.fit import train
 from nearkin.runs.prepare import Prepared
 from nearkin.runs.store import Run, Store
@@ -80,6 +81,6 @@ def _tried(spec: RunSpec) -> float:
     if spec.train.epochs == 0:  # heads that are not trained, or not at all
         short |= {"model.head": "linear", "model.dim": 8}
     with tempfile.TemporaryDirectory() as folder:
-        run = train(make_spec(spec, short), runs=folder, test=False)
+        run = train(make_spec(spec, short), runs=folder, test=False, watch=silent)
         speeds = [line["images_per_s"] for line in run.log_lines() if "images_per_s" in line]
         return (run.spec.train.batch or 1) / max(speeds)

@@ -5,16 +5,17 @@ import statistics
 from pathlib import Path
 
 from nearkin.errors import and_more
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import metric_of, unit_of
+from nearkin.present import Column, Table
 from nearkin.statistics.unit import Common, Key, Place, common
 from nearkin.statistics.unit import Row as Unit
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.cells import Study
-from nearkin.studies.export import write_table
 from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import PICKED, READINGS, numbers, read
 from nearkin.studies.row import Row, used
 from nearkin.studies.runner import Job
+from nearkin.units import COUNT, POINTS
 
 
 def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[Row]:
@@ -119,40 +120,42 @@ def _flattery(study: Study, rows: list[Row], reading: str) -> list[str]:
         ]
         differences = [float((each.values[0] - each.values[1]).mean()) for each in known if isinstance(each, Common)]
         if differences and metric_of(metric).is_share:
-            gains.append(f"{metric} {100 * statistics.fmean(differences):+.2f}")
+            gains.append(f"{metric} {POINTS.text(statistics.fmean(differences), signed=True)}")
     return gains
 
 
-def cell(row: Row, metric: str) -> str:
-    """Mean ± standard deviation as people read it: shares in per cent."""
-    mean, std = row.mean.get(metric), row.std.get(metric)
-    if mean is None:
-        return "–"
-    scale, digits = (100, 2) if metric_of(metric).is_share else (1, 3)
-    return f"{scale * mean:.{digits}f}" + (f" ± {scale * std:.{digits}f}" if std is not None else "")
-
-
-def shown(study: Study, rows: list[Row]) -> tuple[list[str], list[list[str]]]:
-    """The table as the screen shows it: names of the columns, and one text per cell."""
-    header = [*study.headings, "seeds", *(f"{m} %" if metric_of(m).is_share else m for m in study.columns)]
-    lines = []
+def table_of(study: Study, rows: list[Row]) -> Table:
+    """One row per place on the axes, best validation first: mean ± standard deviation over seeds."""
+    columns = [*map(Column, study.headings), Column("seeds", unit=COUNT)]
+    failed = any(row.failed for row in rows)
+    columns += [Column("failed", unit=COUNT)] if failed else []
+    for metric in study.columns:
+        columns += [Column(metric, unit=unit_of(metric), plus_minus=f"{metric} std"), Column(f"{metric} std")]
+    values = []
     for row in rows:
-        count = f"{row.seeds}" + (f" ({row.failed} failed)" if row.failed else "")
-        lines.append([*row.labels, count, *(cell(row, m) for m in study.columns)])
-    return header, lines
+        numbers = [number for metric in study.columns for number in (row.mean.get(metric), row.std.get(metric))]
+        values.append([*row.labels, row.seeds, *([row.failed] if failed else []), *numbers])
+    twin = f" (twin of {study.twin})" if study.twin else ""
+    folds = " after the mean over folds" if any(cell.fold is not None for cell in study.cells) else ""
+    spread = f"mean ± std over seeds{folds}"
+    title = f"study {study.name}{twin}: classes never seen in training; {spread}; best validation first"
+    return Table(study.name, columns, values, title, notes_of(study, rows))
+
+
+def seeds_table(study: Study, jobs: list[Job], notes: list[str]) -> Table:
+    """The values of every run."""
+    columns = [*map(Column, study.axes), Column("seed"), Column("fold"), Column("run")]
+    columns += [Column(metric, unit=unit_of(metric)) for metric in study.columns]
+    values = []
+    for job in jobs:
+        measured = numbers(job.run, study.select) if job.run.done else {}
+        place = [*job.cell.labels, job.cell.seed, job.cell.fold, job.run.hash]
+        values.append([*place, *(measured.get(metric) for metric in study.columns)])
+    return Table(f"{study.name}-seeds", columns, values, f"study {study.name}: every run", notes)
 
 
 def write_summary(study: Study, rows: list[Row], jobs: list[Job], path: Path) -> list[Path]:
-    """What the screen shows as .csv, .md or .tex, and beside it NAME-seeds.csv: every run's own values."""
-    header, lines = shown(study, rows)
-    write_table(path, header, lines, numbers=1 + len(study.columns), notes=notes_of(study, rows))
-    values = []
-    for job in jobs:
-        found = numbers(job.run, study.select) if job.run.done else {}
-        own = ["" if found.get(m) is None else repr(found[m]) for m in study.columns]
-        fold = "" if job.cell.fold is None else str(job.cell.fold)
-        values.append([*job.cell.labels, str(job.cell.seed), fold, job.run.hash, *own])
-    seeds = path.with_name(f"{path.stem}-seeds.csv")
-    names = [*study.axes, "seed", "fold", "run", *study.columns]
-    write_table(seeds, names, values, numbers=len(study.columns), notes=notes_of(study, rows))
-    return [path, seeds]
+    """The table of the study by the ending of the path, and beside it NAME-seeds.csv: the values of every run."""
+    table = table_of(study, rows)
+    seeds = seeds_table(study, jobs, table.notes)
+    return [table.write(path), seeds.write(path.with_name(f"{path.stem}-seeds.csv"))]

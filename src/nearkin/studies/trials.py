@@ -39,7 +39,7 @@ def open_storage(url: str) -> Any:
         return optuna.storages.RDBStorage(url, engine_kwargs=waits)
     except Exception as error:  # whatever driver there is, it has errors of its own
         reason = " ".join(str(error).split())[:200]
-        raise NearkinError(f"--storage {url} cannot be reached: {type(error).__name__}: {reason}") from error
+        raise NearkinError(f"storage={url} cannot be reached: {type(error).__name__}: {reason}") from error
 
 
 class Ledger:

@@ -16,6 +16,7 @@ from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.progress import bar
+from nearkin.runs.events import silent
 from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
@@ -73,7 +74,7 @@ class Choice:
         began: float | None = None,
     ):
         if not minutes > 0:
-            raise NearkinError(f"--minutes {minutes:g}: above 0; half a minute is the least that says anything")
+            raise NearkinError(f"minutes={minutes:g}: above 0; half a minute is the least that says anything")
         self.began = time.monotonic() if began is None else began
         self.seconds, self.store, self.workers, self.say = 60 * minutes, store, workers, say
         self.known: dict[str, Data] = {}
@@ -166,7 +167,7 @@ class Choice:
             from nearkin.runs.fit import train
 
             self.say("the untrained network ...")
-            train(untrained, runs=self.store, test=False)
+            train(untrained, runs=self.store, test=False, watch=silent)
         if "plan" not in self.state:
             self.say("trying a few steps ...")
             costs = self._costs(prepared)

@@ -3,44 +3,46 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from nearkin.comparison.compare import WITHIN
-from nearkin.comparison.pages import Sheet
 from nearkin.comparison.verdicts import interval_words, points, span, verdict_words
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
 from nearkin.evaluation.retrieval import evaluate
+from nearkin.present import Column, Table
 from nearkin.runs.run import Run
 from nearkin.statistics.unit import ByClass, Row, by_class
 from nearkin.statistics.verdict import Outcome, Pair, judge
 from nearkin.tuning.choose import Candidate, Choice
-from nearkin.tuning.pages import amount, unit_of
 from nearkin.tuning.portfolio import UNTRAINED
 from nearkin.tuning.schedule import UNITS
+from nearkin.units import COUNT, counted
 
 
-def table(choice: Choice) -> Sheet:
+def table(choice: Choice) -> Table:
     """All methods: what they had when screened, and their final runs."""
     select = choice.select
     finals = {c.name: choice.mean(c) for c in choice.finalists}
-    rows = []
+    rows: list[list[Any]] = []
     for name, score in sorted([*finals.items(), (UNTRAINED, choice.plain)], key=lambda row: -choice.sign * row[1]):
-        own = choice.candidates.get(name)
-        rows.append([name, *_screened(choice, own), amount(select, score), str(len(choice.seeds)) if own else "–"])
+        candidate = choice.candidates.get(name)
+        rows.append([name, *_screened(candidate), score, len(choice.seeds) if candidate else None])
     others = [c for c in choice.candidates.values() if c.name not in finals]
     others.sort(key=lambda c: (-len(c.screened), -choice.sign * c.screened[-1] if c.screened else 0.0))
-    rows += [[c.name, *_screened(choice, c), "–", "–"] for c in others]
+    rows += [[c.name, *_screened(c), None, None] for c in others]
     notes = [f"validation {select} on classes that no run was trained on; only the winner was tested"]
     notes += [f"{name} was to be trained for real; the time did not suffice" for name in choice.unfinished]
     notes += [f"{c.name}: {c.error}" for c in choice.candidates.values() if c.error]
-    header = ["method", "screened, 1 unit", "2 units", f"final {unit_of(select)}", "seeds"]
-    return Sheet(f"{choice.name}: by validation {unit_of(select)}", header, rows, 4, notes)
+    unit, beside = unit_of(select), difference_unit(select)  # the heading of the last says what the unit is
+    columns = ["method", Column("screened", "screened, 1 unit", beside), Column("twice", "2 units", beside)]
+    columns += [Column("final", f"final {select}", unit), Column("seeds", unit=COUNT)]
+    return Table("choice", columns, rows, f"{choice.name}: by validation {select}", notes)
 
 
-def _screened(choice: Choice, candidate: Candidate | None) -> list[str]:
-    scores = candidate.screened if candidate else []
-    return [amount(choice.select, scores[i]) if i < len(scores) else "–" for i in range(2)]
+def _screened(candidate: Candidate | None) -> list[float | None]:
+    return [*(candidate.screened if candidate else []), None, None][:2]
 
 
 def sentences(choice: Choice) -> list[str]:
@@ -143,11 +145,6 @@ def _rests_on(choice: Choice) -> str:
     finals = f"{len(choice.finalists)} trained for {UNITS * plan.batches:,} steps with {seeds}"
     few = ": little to rest on" if not plan.whole else ""
     return f"it rests on {steps}, {finals}, in {choice.used / 60:.1f} of {choice.seconds / 60:g} minutes{few}"
-
-
-def counted(number: int, what: str) -> str:
-    """1 seed, 2 seeds."""
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _more_time(choice: Choice) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from nearkin.consent import is_path
 from nearkin.errors import NearkinError, choices
 from nearkin.registry import METRICS, hyperparameters
+from nearkin.units import NUMBER, POINTS, SHARE, Unit
 
 PAPERS = {"map@r": "map_at_r", "map@c": "map_at_c", "map@1000": "map_at_1000"}  # as papers write them
 
@@ -193,3 +194,13 @@ METRICS.takes(
     words="a function with a decorator of nearkin.metrics, such as per_query",
     form=lambda part: inspect.isfunction(part) and {"kind", "takes_k"} <= vars(part).keys(),
 )
+
+
+def unit_of(key: str) -> Unit:
+    """How values of a metric are written: shares in per cent, others as numbers."""
+    return SHARE if metric_of(key).is_share else NUMBER
+
+
+def difference_unit(key: str) -> Unit:
+    """How differences of a metric are written: those of shares in points."""
+    return POINTS if metric_of(key).is_share else NUMBER

@@ -12,6 +12,7 @@ import torch
 from nearkin.cache import cache_dir, cached
 from nearkin.engine.device import devices
 from nearkin.engine.precision import Half, survives, trap
+from nearkin.present import Shown, Table
 from nearkin.units import BYTES
 
 
@@ -24,14 +25,32 @@ class Finding:
     detail: str
 
 
-def examine() -> list[Finding]:
+class Findings(Shown):
+    """All that was looked at.
+
+    Parameters:
+        findings: one for each thing.
+    """
+
+    def __init__(self, findings: list[Finding]):
+        self.findings = findings
+
+    @property
+    def tables(self) -> list[Table]:
+        """One row for each thing; traps must not be overlooked."""
+        rows = [[finding.what, finding.state, finding.detail] for finding in self.findings]
+        traps = [i for i, finding in enumerate(self.findings) if finding.state == "trap"]
+        return [Table("doctor", ["what", "state", "detail"], rows, warn=traps)]
+
+
+def examine() -> Findings:
     """Look at everything."""
     extras = [
         _extra("tensorboard", "tensorboard", "nearkin train ... --tensorboard"),
-        _extra("optuna", "tune", "nearkin tune"),
+        _extra("optuna", "tune", "nearkin study ... --tune-only"),
         _extra("ray", "ray", "nearkin study ... --ray"),
     ]
-    return [_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), *extras, _disk()]
+    return Findings([_machine(), _device(), _half("bf16"), _half("fp16"), _weights(), _timm(), *extras, _disk()])
 
 
 def _machine() -> Finding:
@@ -44,8 +63,8 @@ def _device() -> Finding:
     if there == ["cpu"]:
         return Finding("device", "ok", "CPU only: use efficientnet_lite0 or a cut, not a whole ResNet50")
     names = {d: torch.cuda.get_device_name(d) for d in there if d.startswith("cuda:")} | {"mps": "Apple's GPU"}
-    told = ", ".join(f"{d} ({names[d]})" if d in names else d for d in there)
-    return Finding("device", "ok", f"train.device={there[0]} is taken by itself; there are {told}")
+    listed = ", ".join(f"{d} ({names[d]})" if d in names else d for d in there)
+    return Finding("device", "ok", f"train.device={there[0]} is taken by itself; there are {listed}")
 
 
 def _half(kind: Half) -> Finding:
@@ -80,6 +99,6 @@ def _disk() -> Finding:
     existing = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(existing).free
     state: Literal["ok", "trap"] = "ok" if free > 2e9 else "trap"
-    held = BYTES.text(sum(each.size for each in cached()))
+    held = BYTES.text(sum(entry.size for entry in cached()))
     detail = f"{place} holds {held}, {BYTES.text(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
     return Finding("cache", state, detail)

@@ -1,50 +1,28 @@
-"""What there is to choose from: `nearkin list losses` and its like, read off the registered classes."""
+"""What `nearkin list losses` and its like show, read off the registered classes."""
 
 import inspect
 import re
 from typing import Any
 
-from nearkin import registry
-from nearkin.config import recipes
-from nearkin.config.recipes import Recipe
-from nearkin.errors import NearkinError, choices
-from nearkin.registry import Registry, hyperparameters
-
-KINDS: dict[str, Registry] = {
-    "losses": registry.LOSSES,
-    "miners": registry.MINERS,
-    "regularisers": registry.REGULARISERS,
-    "methods": registry.METHODS,
-    "samplers": registry.SAMPLERS,
-    "backbones": registry.BACKBONES,
-    "datasets": registry.DATASETS,
-    "protocols": registry.PROTOCOLS,
-    "metrics": registry.METRICS,
-    "heads": registry.HEADS,
-    "analyses": registry.ANALYSES,
-}
+from nearkin.registry import LOSSES, MINERS, Registry, hyperparameters
 
 
-def entries(kind: str) -> list[dict[str, Any]]:
+def listed(registry: Registry) -> list[dict[str, Any]]:
     """One entry per registered part: name, what it is, what it takes, defaults."""
-    if kind == "recipes":
-        return [{"name": name, "about": Recipe.named(name).paper} for name in recipes.names()]
-    if kind not in KINDS:
-        raise NearkinError(f"unknown kind {kind!r}: {choices(kind, [*KINDS, 'recipes'])}")
-    found = []
-    for name in KINDS[kind].names():
-        cls = KINDS[kind][name]
+    entries = []
+    for name in registry.names():
+        cls = registry[name]
         entry: dict[str, Any] = {"name": name, "about": about(cls)}
-        if kind == "losses":
+        if registry is LOSSES:
             entry["takes"] = takes(cls)
-        if kind == "miners":
+        if registry is MINERS:
             entry["gives"] = cls.gives.__name__
         if paper := getattr(cls, "paper", ""):
             entry["paper"] = paper
         if inspect.isclass(cls):
             entry["defaults"] = {k: _shown(p.default) for k, p in hyperparameters(cls).items()}
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def takes(loss: Any) -> str:

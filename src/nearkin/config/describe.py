@@ -1,21 +1,11 @@
-"""What a setting means: read off the fields of a spec and the docstrings of the registered classes.
+"""The catalogue (config/catalogue.py) of what the code says: the fields of a spec, and the docstrings of all classes.
 
-    explain("train.lr")                 one setting
-    explain("dim")                      an alias
-    explain("loss")                     a part: what it is, its default, its choices
-    explain("loss.alpha")               a hyper-parameter, of every loss that has it
-    explain("multi_similarity.alpha")   of one class
-    explain("multi_similarity")         all classes of that name
-    explain("train")                    a group of settings
-
-`python -m nearkin.config.page > docs/settings.md` (`make settings`) writes the same as one page.
+`make catalogue` writes config/catalogue.json, `make settings` the same as one page, docs/settings.md (config/page.py).
 """
 
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -24,12 +14,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from nearkin import registry
+from nearkin.config import recipes
 from nearkin.config.born import plain, tree_in
+from nearkin.config.catalogue import FILE, Catalogue, Entry, shown
+from nearkin.config.listed import listed
 from nearkin.config.parts import PARTS, REGISTRIES, Part
-from nearkin.config.settings import GroupSpec
+from nearkin.config.recipes import Recipe
 from nearkin.config.spec import ALIASES, RunSpec
-from nearkin.errors import NearkinError, choices
-from nearkin.registry import Registry, hyperparameters
+from nearkin.registry import ALL_REGISTRIES, Registry, hyperparameters
 
 CLASSES: dict[str, Registry] = {  # kind of a class -> all classes of that kind
     **REGISTRIES,
@@ -37,19 +29,6 @@ CLASSES: dict[str, Registry] = {  # kind of a class -> all classes of that kind
     "head": registry.HEADS,
     "metric": registry.METRICS,
     "analysis": registry.ANALYSES,
-}
-LISTED = {  # kind of a class -> what `nearkin list` calls all of them
-    "data": "datasets",
-    "protocol": "protocols",
-    "sampler": "samplers",
-    "loss": "losses",
-    "miner": "miners",
-    "regulariser": "regularisers",
-    "method": "methods",
-    "backbone": "backbones",
-    "head": "heads",
-    "metric": "metrics",
-    "analysis": "analyses",
 }
 NAMES_OF = {"model.backbone": "backbone", "model.head": "head", "train.select": "metric"}  # setting -> kind of a class
 ALLOWED = {  # where the type says too little
@@ -65,93 +44,15 @@ ALLOWED = {  # where the type says too little
 }
 TYPES = {int: "whole number", float: "number", bool: "true or false", str: "word", Path: "path"}
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-GROUP = re.compile(r"train\.groups\.\w+\.(\w+)")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What is known about one setting, hyper-parameter, part, group of settings or class."""
-
-    key: str  # as a spec has it; of a class its name
-    kind: str  # setting, hyper-parameter, part, group; of a class loss, miner, ...
-    about: str  # what it means
-    default: Any = None
-    filled: str = ""  # what an open default becomes, in words
-    source: str = ""  # where the default, or a class, comes from
-    allowed: str = ""  # type and bounds, in words
-    choices: tuple[str, ...] = ()  # of a backbone: its stages, the choices of model.cut
-    aliases: tuple[str, ...] = ()  # shorter words for the key
-    of: str = ""  # the class that a hyper-parameter belongs to
-    doc: str = ""  # of a class: its docstring, as help() shows it
-    settings: tuple["Entry", ...] = ()  # of a group, a part or a class: what can be set
-
-    @property
-    def shown(self) -> str:
-        """Its default, in words."""
-        return self.filled or shown(self.default)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is empty is left out, a default that is null is not."""
-        told = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
-        if self.kind in ("setting", "hyper-parameter", "part"):
-            told["default"] = self.default
-        return told | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
-
-
-def explain(key: str) -> list[Entry]:
-    """All that goes by a key: mostly one entry; several where classes share a name or a hyper-parameter.
-
-    Parameters:
-        key: a setting (`train.lr`), an alias (`dim`), a part or group (`loss`, `train`), a hyper-parameter
-            (`loss.alpha`, `margin.beta`), the name of a class (`multi_similarity`), or the last word of a setting
-            (`patience`).
-    """
-    full = ALIASES.get(key, key)
-    group_name = full.removesuffix(".name")
-    if group_name in RunSpec.model_fields and group_name != "purpose":
-        return [group(group_name)]
-    if (found := GROUP.fullmatch(full)) and found[1] in GroupSpec.model_fields:
-        return [setting(full, GroupSpec.model_fields[found[1]])]
-    known = settings()
-    if full in known:
-        return [known[full]]
-    head, _, leaf = key.rpartition(".")
-    return _hyperparameters(head, leaf) if head else _by_word(key)
-
-
-def _hyperparameters(head: str, leaf: str) -> list[Entry]:
-    """`loss.alpha`, `multi_similarity.alpha`; `miner.random` is a class."""
-    kinds = [head] if head in PARTS else [kind for kind in CLASSES if head in CLASSES[kind]]
-    names = CLASSES[head].names() if head in PARTS else [head]
-    here = [entry for kind in kinds for name in names for entry in of_class(kind, name).settings]
-    if head in CLASSES and leaf in CLASSES[head] and not any(_leaf(entry) == leaf for entry in here):
-        return [of_class(head, leaf)]
-    if found := [entry for entry in here if _leaf(entry) == leaf]:
-        return found
-    known = {f"{head}.{_leaf(entry)}" for entry in here} | {key for key in settings() if key.startswith(f"{head}.")}
-    raise _unknown(f"{head}.{leaf}", known)
-
-
-def _by_word(word: str) -> list[Entry]:
-    """Classes of that name and settings that end in it; else hyper-parameters of that name."""
-    found = [of_class(kind, word) for kind in CLASSES if word in CLASSES[kind]]
-    found += [entry for key, entry in settings().items() if key.endswith(f".{word}") and "NAME" not in key]
-    found = found or [entry for entry in _all_hyperparameters() if _leaf(entry) == word]
-    if found:
-        return found
-    raise _unknown(word, set())
-
-
-def _unknown(key: str, known: set[str]) -> NearkinError:
-    """Named are the near ones of everything, and of the group that the key begins with, else of the groups, all."""
-    everything = {*settings(), *ALIASES, *(name for kind in CLASSES for name in CLASSES[kind].names())}
-    everything |= {_leaf(entry) for entry in [*settings().values(), *_all_hyperparameters()]}
-    near = get_close_matches(key, everything, n=3, cutoff=0.6)
-    return NearkinError(f"unknown key {key!r}: {choices(key, known or {*near, *RunSpec.model_fields, *ALIASES})}")
-
-
-def _all_hyperparameters() -> list[Entry]:
-    return [entry for part in PARTS for each in classes(part) for entry in each.settings]
+def described() -> Catalogue:
+    """Everything that can be set or chosen now, also what a program has registered."""
+    groups = {name: group(name) for name in RunSpec.model_fields if name != "purpose"}
+    named = {kind: {entry.key: entry for entry in classes(kind)} for kind in CLASSES}
+    lists = {each.plural: listed(each) for each in ALL_REGISTRIES}
+    lists["recipes"] = [{"name": name, "about": Recipe.named(name).paper} for name in recipes.names()]
+    return Catalogue(settings(), groups, named, lists)
 
 
 def settings() -> dict[str, Entry]:
@@ -292,27 +193,9 @@ def source_of(doc: str) -> str:
     return " ".join(found[1].split()) if found else ""
 
 
-def word_of(part: str) -> str:
-    """The word that chooses a part: `dataset` for data."""
-    return next((alias for alias, key in ALIASES.items() if key == f"{part}.name"), part)
-
-
-def shown(value: Any) -> str:
-    """A value as it is written in a spec."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
 def _told(field: FieldInfo, what: str) -> Any:
     told = field.json_schema_extra
     return told.get(what, "") if isinstance(told, dict) else ""
-
-
-def _leaf(entry: Entry) -> str:
-    return entry.key.rpartition(".")[2]
 
 
 def _bounds(field: FieldInfo) -> str:
@@ -336,4 +219,5 @@ def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[st
     return (f"{words}; or null" if words and null else words), known
 
 
-# -- docs/settings.md ------------------------------------------------------------------------------------------
+if __name__ == "__main__":
+    (Path(__file__).parent / FILE).write_text(described().to_json(), encoding="utf-8")

@@ -1,0 +1,31 @@
+"""Errors of the library name settings, as in `metric=nmi`; on the command line the same setting is a flag."""
+
+import re
+
+FLAGS = {
+    "address": "--ray",
+    "bootstrap": "--bootstrap",
+    "budget_mib": "--budget",
+    "by": "--by",
+    "distance": "--distance",
+    "images": "--images",
+    "metric": "--metric",
+    "minutes": "--minutes",
+    "output": "--output",
+    "pair": "--pair",
+    "part": "--part",
+    "published": "--published",
+    "reading": "--reading",
+    "runs": "--runs",
+    "sort": "--sort",
+    "storage": "--storage",
+    "trust": "--trust",
+    "where": "--where",
+}
+SETTING = re.compile(rf"(?<![\w.'])({'|'.join(FLAGS)})=(True\b)?")
+
+
+def in_flags(message: str) -> str:
+    """A message with flags in place of the settings that it names: `metric=nmi` is `--metric nmi`, `trust=True` is
+    `--trust`. A dotted key, as in `sampler.metric=x`, is a word on the command line too, and stays."""
+    return SETTING.sub(lambda found: FLAGS[found[1]] + ("" if found[2] else " "), message)

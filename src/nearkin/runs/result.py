@@ -1,0 +1,98 @@
+"""Results of runs as people read them: metrics beside those of the untrained network, and what stands behind them."""
+
+import time
+from collections.abc import Mapping
+
+from nearkin.evaluation.metrics.base import unit_of
+from nearkin.present import Column, Shown, Table
+from nearkin.runs import listing
+from nearkin.runs.run import Run
+from nearkin.units import SHARE, counted
+
+
+class Result(Shown):
+    """A final run: what it was, its metrics, how its epoch was chosen, where it is stored.
+
+    Parameters:
+        run: the run.
+        untrained: the untrained network of the same data, whose metrics stand beside; None: they do not.
+    """
+
+    def __init__(self, run: Run, untrained: Run | None = None):
+        self.run, self.untrained = run, untrained
+
+    @property
+    def words(self) -> list[str]:
+        """What the run was."""
+        return [f"run:    {listing.describe(self.run.stored)}"]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its metrics."""
+        validation, test = self.run.read_json("final.json")["validation"], self.run.metrics()
+        before = {} if self.untrained is None else self.untrained.metrics()
+        rows = [
+            [key, validation.get(key), test.get(key), before.get(key), unit_of(key).name] for key in test or validation
+        ]
+        beside = [] if self.untrained is None else [Column("untrained", "untrained test", "unit")]
+        columns = [Column("metric"), Column("validation", unit="unit"), Column("test", unit="unit"), *beside]
+        if self.untrained is None:
+            rows = [[*row[:3], row[4]] for row in rows]
+        return [Table("result", [*columns, "unit"], rows)]
+
+    @property
+    def below(self) -> list[str]:
+        """Chosen epoch and rule, data, what was left out, where it is stored."""
+        return [*result_words(self.run), f"stored: {self.run.path}"]
+
+
+def result_words(run: Run) -> list[str]:
+    """Chosen epoch and rule, data, recipe, and what was left out, one line each."""
+    result = run.result if run.tested else run.read_json("final.json")
+    chosen = f"epoch {result['epoch']} of {result['epochs_trained']}" if result["epochs_trained"] else "untrained"
+    by = f" by {result['select']}" if result["select"] else ""
+    data = f"data:   {result['split']}, data {run.head()['data_hash']}"
+    words = [f"chosen: {chosen}; rule: {result['rule']}{by}", data]
+    if "recipe" in result:
+        changed = [f"{key} {theirs} -> {ours}" for key, (theirs, ours) in result["recipe"]["overridden"].items()]
+        words.append(f"recipe: {result['recipe']['name']}" + (f"; otherwise: {', '.join(changed)}" if changed else ""))
+    if result["skipped_images"]:
+        words.append(f"skipped: {counted(result['skipped_images'], 'unreadable image')}")
+    words += [f"excluded: {what}: {why}" for what, why in result.get("excluded", {}).items()]
+    if (run.path / "curve.json").exists() and (best := run.read_json("curve.json")["best_on_test"].get("map_at_r")):
+        words.append(
+            f"curve:  epoch {best['epoch']} has the best test map_at_r, {SHARE.text(best['value'])} %: "
+            "chosen on the test set, so not a result"
+        )
+    if not run.tested:
+        words.append("not tested" + (": trials never are" if run.purpose == "trial" else f": nearkin test {run.hash}"))
+    return words
+
+
+def stored_before(run: Run, began: float) -> list[str]:
+    """What of a run is older than a moment: a stored result is never shown as if it had just been made."""
+
+    def when(name: str) -> float:
+        return (run.path / name).stat().st_mtime
+
+    def date(name: str) -> str:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(when(name)))
+
+    if when("final.json") >= began:
+        return []
+    if not run.tested or when("result.json") < began:
+        return [f"stored on {date('final.json')}; nothing was trained"]
+    return [f"trained on {date('final.json')}; only the test is new"]
+
+
+def tests_table(metrics: Mapping[str, Mapping[str, float]], distance: str) -> Table:
+    """Test metrics of several runs side by side.
+
+    Parameters:
+        metrics: run -> metric -> value.
+        distance: what the neighbours were ranked by.
+    """
+    keys = dict.fromkeys(key for values in metrics.values() for key in values)
+    rows = [[key, *(values.get(key) for values in metrics.values()), unit_of(key).name] for key in keys]
+    columns = [Column("metric"), *(Column(run, unit="unit") for run in metrics), Column("unit")]
+    return Table("tests", columns, rows, f"test, {distance}")
