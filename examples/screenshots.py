@@ -16,7 +16,8 @@ SCREENS = {
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "device_scale_factor": 2},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
 }
-SHOTS = {"first": "header", "leaderboard": "#leaderboard", "analysis": "section[id^=analysis]"}  # name -> what is on top
+# name -> what is on top
+SHOTS = {"first": "header", "leaderboard": "#leaderboard", "analysis": "section[id^=analysis]"}
 
 
 def main(file: Path, folder: Path) -> None:

@@ -14,8 +14,8 @@ from stores import add_run, add_study
 
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
-from nearkin.comparison.pages import told
 from nearkin.comparison.rows import with_all_folds
+from nearkin.comparison.tables import tables_of
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
 from nearkin.pages.build import build

@@ -5,13 +5,9 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.compare import By, Names, keys_of
-from nearkin.cli.options import Runs
-
-Where = Annotated[
-    list[str] | None, typer.Option("--where", help="Only rows with this setting, as backbone=resnet50; repeatable.")
-]
+from nearkin.cli.compare import By, Names
+from nearkin.cli.options import Runs, Where, words_of
+from nearkin.cli.screen import say
 
 
 def report_command(
@@ -35,15 +31,14 @@ def report_command(
     from nearkin.pages.report import report
 
     written = report(
-        names or [],
+        *(names or []),
         runs=runs,
-        out=output,
+        output=output,
         metric=metric,
-        by=keys_of(by),
+        by=words_of(by),
         where=where or (),
         published=published,
         export=export,
         map=not no_map,
     )
-    for line in written.words:
-        tables.err.print(line, highlight=False, markup=False, soft_wrap=True)
+    say(*written.words, error=True)

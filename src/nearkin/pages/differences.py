@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from nearkin.comparison.pages import ALL_PAIRS, NOT_TESTED, family_words
 from nearkin.comparison.verdicts import first_family, untrained_pairs, verdict_words
+from nearkin.comparison.words import ALL_PAIRS, NOT_TESTED, family_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.pages.base import Figure, Grid, Part
 from nearkin.pages.material import Board

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from nearkin.comparison.pages import first_words
 from nearkin.comparison.verdicts import span, tied_for_first
+from nearkin.comparison.words import first_words
 from nearkin.pages.base import Figure, Part
 from nearkin.pages.leaderboard import means_chart
 from nearkin.pages.material import Board, Material, final_of, untrained_words

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from nearkin.comparison.pages import first_words
 from nearkin.comparison.verdicts import all_pairs, ranks
+from nearkin.comparison.words import first_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.pages import differences
 from nearkin.pages.base import Figure, Grid, Part, Section, Words

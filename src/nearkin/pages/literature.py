@@ -1,11 +1,12 @@
 """Published rows beside ours, with what differs, and what the literature claims, checked against these runs."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.method import Method
-from nearkin.comparison.pages import claims_sheet, measured_claims
+from nearkin.comparison.tables import claims_table, measured_claims
 from nearkin.errors import NearkinError
 from nearkin.literature.table import Column as Published
 from nearkin.literature.table import PublishedTable
@@ -128,17 +129,15 @@ def _metric(column: str) -> str | None:
 
 
 def _claims(material: Material) -> list[Part]:
-    sheet = claims_sheet(material.gathered)
-    measured = measured_claims(sheet).rows
-    others = [row for row in sheet.rows if row not in measured]
+    claims = claims_table(material.gathered)
+    measured = measured_claims(claims).rows
+    others = [row for row in claims.rows if row not in measured]
     grids: list[Part] = []
     if measured:
-        title, notes = "Claims of the literature, checked here", [sentence(note) for note in sheet.notes]
-        grids.append(Grid(Table("claims", sheet.header, measured, title, notes), filters=[sheet.header[2]]))
+        title, notes = "Claims of the literature, checked here", [sentence(note) for note in claims.notes]
+        grids.append(Grid(replace(claims, rows=measured, title=title, notes=notes), filters=["here"]))
     if others:
         needed = "claim that needs" if len(others) == 1 else "claims that need"
-        table = Table(
-            "claims-open", sheet.header[:4], [row[:4] for row in others], f"{len(others)} {needed} other runs"
-        )
-        grids.append(Grid(table, folded=True))
+        table = replace(claims, name="claims-open", rows=others, notes=[], title=f"{len(others)} {needed} other runs")
+        grids.append(Grid(table.only(["claim", "says", "here", "because"]), folded=True))
     return grids

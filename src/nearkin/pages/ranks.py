@@ -2,8 +2,9 @@
 
 import math
 
-from nearkin.comparison.pages import kinds_words, standing_of
+from nearkin.comparison.tables import standing_of
 from nearkin.comparison.tournament import Standing, words_of
+from nearkin.comparison.words import kinds_words
 from nearkin.pages.base import Figure, Grid, Part, Section, Words
 from nearkin.pages.material import Board, Material
 from nearkin.present import Column, Ranks, Table, sentence

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearkin.comparison.gather import Gathered, gather
+from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
 from nearkin.pages.base import Grid
 from nearkin.pages.build import build
@@ -47,10 +47,9 @@ class Report(Shown):
 
 
 def report(
-    names: str | Sequence[str],
-    *,
+    *names: str,
     runs: Path | str = "runs",
-    out: Path | str = "report.html",
+    output: Path | str = "report.html",
     metric: str = "map_at_r",
     by: Sequence[str] | None = None,
     where: Sequence[str] = (),
@@ -63,24 +62,23 @@ def report(
     Parameters:
         names: a study (its name or file), a folder of runs, or runs: hashes, paths.
         runs: the folder of the stored runs.
-        out: the page that is written.
+        output: the page that is written.
         metric: what rows are compared by; it must be stored.
         by: what rows are, as ["data", "loss"]; None: all axes of the study.
-        where: only the rows with these settings, as ["backbone=resnet50", "dim=512"].
+        where: only the runs with these settings, as ["backbone=resnet50", "dim=512"].
         published: id of a published table that stands beside.
         export: a folder for the charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).
         map: is there a map of the embeddings? It takes the longest.
 
     Example:
-        nearkin.report("demo", out="demo.html").tables[0].to_pandas()
+        nearkin.report("demo", output="demo.html").tables[0].to_pandas()
     """
-    names = [names] if isinstance(names, str) else list(names)
     if not names:
         raise NearkinError("nothing to report: name a study, a folder of runs, or runs")
-    path = Path(out).expanduser()
+    path = Path(output).expanduser()
     if path.suffix.lower() not in (".html", ".htm"):
-        raise NearkinError(f"out {path}: the page is HTML, as in {path.with_suffix('.html')}")
-    gathered = _sliced(gather(names, runs), where)
+        raise NearkinError(f"output={path}: the page is HTML, as in {path.with_suffix('.html')}")
+    gathered = gather(names, runs, where)
     check_writable(path)
     folder = None if export is None else Path(export).expanduser()
     if folder is not None:
@@ -90,13 +88,6 @@ def report(
     with atomic(path) as scratch:
         (scratch / path.name).write_text(render(page), encoding="utf-8")
     return Report(path, page, export_files(page, folder) if folder is not None else ())
-
-
-def _sliced(gathered: Gathered, where: Sequence[str]) -> Gathered:
-    """The runs with these settings."""
-    if where:
-        raise NearkinError(f"where {', '.join(where)}: rows cannot be sliced yet")
-    return gathered
 
 
 def _command(

@@ -212,8 +212,9 @@ def _recalls(material: Material, board: Board) -> list[Part]:
         for k in ks:
             if (interval := board.interval(method, f"recall@{k}")) is not None:
                 rows.append([name, str(year), f"Recall@{k}", *ends(interval)])
-    ends_of = [Column("low", "95 % interval", POINTS, to="high", star="cut"), Column("high", unit=POINTS), "cut"]
-    columns: list[Column | str] = ["method", "year", "metric", Column("recall", "Recall@k", SHARE), *ends_of]
+    span = Column("low", "95 % interval", POINTS, to="high", star="cut")
+    columns: list[Column | str] = ["method", "year", "metric", Column("recall", "Recall@k", SHARE), span]
+    columns += [Column("high", unit=POINTS), "cut"]
     table = Table(f"recall-by-year{board.suffix}", columns, rows)
     chart = Bars(
         name=f"recall-by-year{board.suffix}",
