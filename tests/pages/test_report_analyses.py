@@ -41,7 +41,7 @@ class Told(Analysis):
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(ANALYSES, "_classes", dict(ANALYSES._classes))
+    monkeypatch.setattr(ANALYSES, "_registered", dict(ANALYSES._classes))
     ANALYSES.register("told")(Told)
     return losses_study(tmp_path / "runs", {"contrastive": {0: 0.5, 1: 0.6}, "triplet": {0: 0.4, 1: 0.3}})
 
@@ -63,14 +63,14 @@ def test_a_study_shows_what_was_stored_with_it(store):
     html = str(grid.html())
     assert "0.500" in html  # as many decimals as the column has
     assert "a &amp; b" in html
-    assert grid.notes == ["Mark of the study."]
+    assert grid.table.notes == ["Mark of the study."]
 
 
 def test_a_run_shows_its_own_and_nothing_of_others(store):
     Told("of a run").save(store / "contrastive0" / "analysis")
     Told("of several runs").save(store / "analysis")
     alone = by_id(sections(gather(["contrastive0"], store)))["analysis-told"]
-    assert alone.parts[-1].notes == ["Mark of a run."]
+    assert alone.parts[-1].table.notes == ["Mark of a run."]
     assert sections(gather(["triplet00000"], store)) == []
     rows = by_id(sections(gather(["toy"], store)))["analyses"].parts[0].table.rows  # of the study there is nothing
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [("told", "contrastive0", "mark", "of a run")]
@@ -125,4 +125,4 @@ def test_text_stays_text_and_numbers_stay_numbers(store):
     (grid,) = by_id(sections(gather(["toy"], store)))["analysis-named"].parts
     assert grid.table.rows == [["007", 1234567, 0.5, "1_2"], ["1_2", 8, -1.25, "007"]]
     html = str(grid.html())
-    assert [cell in html for cell in (">007<", ">1_2<", ">1234567<", ">+0.50<", ">-1.25<")] == [True] * 5
+    assert [cell in html for cell in (">007<", ">1_2<", ">1,234,567<", ">+0.50<", ">-1.25<")] == [True] * 5
