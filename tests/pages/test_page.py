@@ -10,11 +10,13 @@ from typer.testing import CliRunner
 from nearkin.cli.app import app
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Chart, Column, Grid, Section, Table, Words, slug
+from nearkin.pages.base import Figure, Grid, Section, Words, slug
 from nearkin.pages.build import build
 from nearkin.pages.export import export
 from nearkin.pages.page import Page, embedded, render
 from nearkin.pages.scrub import Scrubber
+from nearkin.present import Bars, Column, Dots, Heatmap, Lines, Points, Ranks, Table
+from nearkin.units import SHARE
 
 HOSTILE = '</script><script>alert("x")</script>&\u2028\u2029'
 
@@ -35,15 +37,11 @@ def test_json_cannot_end_its_element():
 
 
 def test_no_data_become_markup():
-    table = Table("t", ["name " + HOSTILE, "value"], [[HOSTILE, 1.0], ["<img src=x onerror=alert(1)>", 2.0]])
-    grid = Grid(
-        "grid",
-        HOSTILE,
-        table,
-        columns=[Column(table.header[0], HOSTILE, about=HOSTILE), Column("value")],
-        notes=[HOSTILE],
-    )
-    chart = Chart("chart", HOSTILE, table, form="dots", x=table.header[0], y="value", alt=HOSTILE, notes=[HOSTILE])
+    columns = [Column("name " + HOSTILE, HOSTILE, about=HOSTILE), Column("value")]
+    rows = [[HOSTILE, 1.0], ["<img src=x onerror=alert(1)>", 2.0]]
+    table = Table("grid", columns, rows, HOSTILE, [HOSTILE])
+    words = {"title": HOSTILE, "alt": HOSTILE, "notes": [HOSTILE]}
+    grid, chart = Grid(table), Figure(Dots(name="chart", table=table, x=table.header[0], y="value", **words))
     html = render(page_of(Words(HOSTILE, "warning"), grid, chart))
     assert '<script>alert("x")' not in html
     assert "<img src=x" not in html
@@ -52,17 +50,16 @@ def test_no_data_become_markup():
 
 @pytest.mark.parametrize(("ids", "named"), [(("a", "a"), "a"), (("a b",), "a b"), (("Ab",), "Ab"), (("",), "none")])
 def test_ids_are_refused_where_they_clash(ids, named):
-    parts = [Grid(id, "", Table("t", ["x"], [[1]])) for id in ids]
+    parts = [Grid(Table(id, ["x"], [[1]])) for id in ids]
     with pytest.raises(NearkinError, match=named):
         render(page_of(*parts))
 
 
 def test_plotly_is_inside_only_for_charts():
     table = Table("t", ["x", "y"], [[1, 2.0], [2, 3.0]])
-    assert len(render(page_of(Grid("g", "", table)))) < 100_000
-    with_chart = render(
-        page_of(Chart("c", "", table, form="lines", x="x", y="y"), Chart("d", "", table, form="points", x="x", y="y"))
-    )
+    assert len(render(page_of(Grid(table)))) < 100_000
+    drawn = [form(name=form.__name__.lower(), table=table, x="x", y="y") for form in (Lines, Points)]
+    with_chart = render(page_of(*map(Figure, drawn)))
     assert 4e6 < len(with_chart) < 6e6
 
 
@@ -93,43 +90,27 @@ def store(tmp_path_factory):
 
 def chart(form, **options):
     rows = [["<b>margin</b>", "a", 0.5, 0.4, 0.6], ["=cmd|x", "b", 0.25, None, None], ["$x$", "a", 0.75, 0.7, 0.8]]
-    table = Table(f"{form}-table", ["method", "kind", "mean", "low", "high"], rows)
-    return Chart(
-        f"{form}-chart", form, table, form=form, x="method", y="mean", percent=("mean", "low", "high"), **options
-    )
+    columns = ["method", "kind", *(Column(name, unit=SHARE) for name in ("mean", "low", "high"))]
+    name = form.__name__.lower()
+    table = Table(f"{name}-table", columns, rows)
+    return form(name=f"{name}-chart", title=name, table=table, x="method", y="mean", **options)
 
 
 def test_export_writes_every_chart_and_table(tmp_path):
     between = {"low": "low", "high": "high", "by": "kind"}
-    heat = Chart(
-        "heat",
-        "",
-        Table("h", ["a", "b", "v"], [["x", "y", -0.5], ["x", "z", 0.5]]),
-        form="heatmap",
-        x="a",
-        y="b",
-        value="v",
-    )
-    ranks = Chart(
-        "ranks",
-        "",
-        Table("r", ["name", "rank"], [["a", 1.2], ["b", 1.8]]),
-        form="ranks",
-        x="rank",
-        y="name",
-        more={"groups": [["a", "b"]], "difference": 0.9},
-    )
+    cells = Table("h", ["a", "b", "v"], [["x", "y", -0.5], ["x", "z", 0.5]])
+    average = Table("r", ["name", "rank"], [["a", 1.2], ["b", 1.8]])
     charts = [
-        chart("lines", **between),
-        chart("bars", sideways=True, **between),
-        chart("points", text="method"),
-        chart("dots", **between),
-        heat,
-        ranks,
+        chart(Lines, **between),
+        chart(Bars, lying=True, **between),
+        chart(Points, text="method"),
+        chart(Dots, **between),
+        Heatmap(name="heat", table=cells, x="a", y="b", value="v"),
+        Ranks(name="ranks", table=average, x="rank", y="name", joined=[["a", "b"]], difference=0.9),
     ]
-    page = page_of(Words("no table"), *charts)
+    page = page_of(Words("no table"), *map(Figure, charts))
     files = {file.name for file in export(page, tmp_path / "out")}
-    assert files == {f"{c.id}{ending}" for c in charts for ending in (".csv", ".md", ".tex", ".png", ".svg")}
+    assert files == {f"{c.name}{ending}" for c in charts for ending in (".csv", ".md", ".tex", ".png", ".svg")}
     with open(tmp_path / "out" / "lines-chart.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert header == charts[0].table.header

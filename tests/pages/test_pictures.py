@@ -15,7 +15,7 @@ from PIL import Image
 import nearkin
 from nearkin.data import load_table, open_images
 from nearkin.pages import confusion, layout, maps, mislabelled, neighbours, pixels
-from nearkin.pages.base import Chart, Words
+from nearkin.pages.base import Figure, Words
 from nearkin.pages.page import Page, render
 from nearkin.pages.pixels import Pictures
 from nearkin.pages.sprite import COLUMNS, TILE, Sprite, place, thumb
@@ -382,4 +382,4 @@ def test_names_of_classes_stay_text(tmp_path):
     assert "&lt;script&gt;alert(&#34;1&#34;)&lt;/<wbr>script&gt;" in together
     page = render(Page("Pictures", [], [], sections))
     assert "<script>alert" not in page
-    assert any(isinstance(part, Chart) for part in sections[2].parts)
+    assert any(isinstance(part, Figure) for part in sections[2].parts)

@@ -88,7 +88,7 @@ def test_a_run_shows_its_own_and_nothing_of_others(store):
     Marked("of a run").save(store / "contrastive0" / "analysis")
     Marked("of several runs").save(store / "analysis")
     alone = by_id(sections(gather(["contrastive0"], store)))["analysis-marked"]
-    assert alone.parts[3].notes == ["Mark of a run."]
+    assert alone.parts[3].table.notes == ["mark of a run"]
     assert sections(gather(["triplet00000"], store)) == []
     rows = by_id(sections(gather(["toy"], store)))["analyses"].parts[0].table.rows  # of the study there is nothing
     assert [(row[0], row[3], row[4], row[5]) for row in rows] == [

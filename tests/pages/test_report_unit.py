@@ -14,8 +14,8 @@ from stores import add_run, add_study
 
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
-from nearkin.comparison.pages import told
 from nearkin.comparison.rows import with_all_folds
+from nearkin.comparison.tables import tables_of
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
 from nearkin.pages.build import build
@@ -99,23 +99,20 @@ class TestLeaderboard:
         validation = {"triplet": dict.fromkeys(a, 0.7), "margin": dict.fromkeys(b, 0.3)}
         root = study(tmp_path, {"triplet": a, "margin": b, "untrained": UNTRAINED}, validation=validation)
         html = page_of(root)
-        rows, said = rows_of(html, "leaderboard-grid"), told(compare(gather(["toy"], root))[0])
-        assert said["reference"] == "triplet"
-        pair = said["family"]["pairs"][0]
+        rows, comparison = rows_of(html, "leaderboard-grid"), compare(gather(["toy"], root))[0]
+        assert comparison.reference.name == "triplet"
+        said = tables_of(comparison)
+        (pair,) = [row for row in said["differences"] if row["method"] == "margin"]
         margin = rows_of(html, "differences")["margin"]
         assert margin["against"] == "triplet"
         assert margin["difference"] == pytest.approx(0.1, abs=1e-9)
         assert margin["verdict"] == pair["verdict"]
         assert "margin is ahead by 10.00 points" in margin["verdict"]
-        assert (margin["low"], margin["high"], margin["p"]) == (
-            pair["difference"]["low"],
-            pair["difference"]["high"],
-            pair["p_holm"],
-        )
-        for method in said["methods"]:
-            rank = (rows[method["name"]]["best rank"], rows[method["name"]]["worst rank"])
-            assert rank == (method["rank"] or (None, None))
-            assert rows[method["name"]]["map_at_r"] == method["interval"]["mean"]
+        assert (margin["low"], margin["high"], margin["p"]) == (pair["low"], pair["high"], pair["p_holm"])
+        for method in said["leaderboard"]:
+            row = rows[method["method"]]
+            assert (row["best rank"], row["worst rank"]) == (method["rank"], method["rank_high"])
+            assert row["map_at_r"] == method["map_at_r"]
         words = words_in(html)
         assert "First: margin, distinguishable from all other trained rows." in words
         assert "One family of 1 comparison, every trained row against triplet, which validation ranks first" in words
@@ -153,7 +150,7 @@ class TestLeaderboard:
         add_study(tmp_path, "toy", ["loss"], cells)
         html = page_of(tmp_path)
         row = rows_of(html, "differences")["triplet"]
-        said = told(compare(gather(["toy"], tmp_path))[0])["family"]["pairs"][0]["difference"]
+        (said,) = tables_of(compare(gather(["toy"], tmp_path))[0])["differences"]
         assert (row["± seeds"], row["± classes"]) == (said["half_over_seeds"], said["half_over_classes"])
         assert None not in (row["± seeds"], row["± classes"])
         assert "± classes" in words_in(html)
@@ -187,7 +184,10 @@ class TestLeaderboard:
         html = page_of(root)
         row = rows_of(html, "leaderboard-grid")["triplet"]
         assert (row["high"], row["cut"]) == (1.0, True)
-        assert words_in(html).count("100.00*") == 2  # on the first screen and in the leaderboard
+        page = build(gather(["toy"], root), map=False)
+        grid = next(part for part in page.parts if part.id == "leaderboard-grid")
+        assert "100.00*" in page.facts[0][2]
+        assert [text for text in grid.table.texts()[0] if text.endswith("100.00*")]
         assert "Intervals that would leave the range of the metric (*) are cut at its end." in words_in(html)
         assert not rows_of(html, "leaderboard-grid")["margin"]["cut"]
 

@@ -2,23 +2,22 @@
 
 import base64
 import io
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from markupsafe import Markup
 
 from nearkin.analysis.base import Analysis, Stored, plain_values, stored, stored_numbers
 from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
-from nearkin.pages.base import Grid, Part, Section, Words, slug
-from nearkin.pages.base import Table as Download
-from nearkin.present import Chart, Pictures, Table, sentence
+from nearkin.pages.base import Figure, Grid, Part, Section, Words, slug
+from nearkin.present import Pictures, Table
 from nearkin.present.html import sentences
 from nearkin.registry import ANALYSES
 
 LARGEST = 300_000  # bytes of a picture that a page takes in as it is; larger ones lose a little quality
 LONG = 12  # rows of a table that waits behind its title
-MOST = 300  # rows of the numbers below a chart; the download has all
 
 
 class Picture(Part):
@@ -47,68 +46,6 @@ class Picture(Part):
             self.chart.alt,
             sentences(self.chart.notes),
         )
-
-
-class Drawn(Part):
-    """A chart that the page's script draws.
-
-    Parameters:
-        chart: what is drawn.
-        id: unique in the page.
-    """
-
-    kind: ClassVar[str] = "chart"
-
-    def __init__(self, chart: Chart, id: str):
-        tables = [chart.table, *(panel.table for panel in getattr(chart, "charts", ()))]
-        self.chart, self.numbers = chart, next(table for table in tables if table.columns)
-        super().__init__(id, chart.title, download(self.numbers, id))
-
-    def html(self) -> Markup:
-        """The place where it is drawn, and its numbers for those who cannot or will not see it."""
-        return Markup(
-            '<figure><div class="plot" role="img" aria-label="{}"></div><figcaption>{}</figcaption></figure>{}'
-            '<details class="numbers"><summary>the numbers</summary><div class="box">{}</div></details>'
-        ).format(
-            self.chart.alt or self.chart.title,
-            self.chart.alt,
-            sentences(self.chart.notes),
-            self.numbers.html(most=MOST, caption=False),
-        )
-
-    def data(self) -> dict[str, Any]:
-        """What the page's script draws: plotly's traces and layout."""
-        return {"figure": self.chart.plotly()}
-
-
-class Tabled(Grid):
-    """A table that is sorted by a click on a heading.
-
-    Parameters:
-        table: what it shows, as it renders itself.
-        id: unique in the page.
-        title: its heading where it has none of its own.
-        looks: those of a grid: filters, search, folded.
-    """
-
-    def __init__(self, table: Table, id: str, title: str = "", **looks: Any):
-        looks.setdefault("folded", len(table.rows) > LONG)
-        super().__init__(id, table.title or title, download(table, id), notes=list(map(sentence, table.notes)), **looks)
-        self.shown = table
-
-    def html(self) -> Markup:
-        """The whole table."""
-        inner = Markup('<div class="filters"></div><div class="box">{}</div>{}').format(
-            self.shown.html(notes=False), sentences(self.notes)
-        )
-        if not self.folded:
-            return inner
-        return Markup("<details><summary>{} rows</summary>{}</details>").format(len(self.shown.rows), inner)
-
-
-def download(table: Table, name: str) -> Download:
-    """The plain values of a table, as the page holds them."""
-    return Download(name, table.header, table.rows)
 
 
 def smaller(png: bytes) -> bytes:
@@ -140,8 +77,7 @@ def sections(gathered: Gathered) -> list[Section]:
             alone += _numbers(gathered, analysis)
     if alone:
         table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone, "Numbers")
-        looks: dict[str, Any] = {"filters": ["analysis"], "search": len(alone) > 20, "folded": len(alone) > 60}
-        grid = Tabled(table, "analyses-grid", **looks)
+        grid = Grid(table, "analyses-grid", filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60)
         made.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
     return made
 
@@ -157,9 +93,11 @@ def _parts(analysis: type[Analysis], folder: Path, subject: str) -> list[Part]:
     parts: list[Part] = []
     for chart in content.charts:
         id = f"{name}-chart-{slug(chart.name)}"
-        parts.append(Picture(chart, id) if isinstance(chart, Pictures) else Drawn(chart, id))
-    tables = _not_drawn(content)
-    return [*parts, *(Tabled(table, f"{name}-{slug(table.name)}", analysis.name) for table in tables)]
+        parts.append(Picture(chart, id) if isinstance(chart, Pictures) else Figure(chart, id=id))
+    for table in _not_drawn(content):
+        titled = table if table.title else replace(table, title=analysis.name)
+        parts.append(Grid(titled, f"{name}-{slug(table.name)}", folded=len(table) > LONG))
+    return parts
 
 
 def _not_drawn(content: Stored) -> list[Table]:

@@ -1,11 +1,10 @@
 """Stored runs -> a page. Reads the store alone: nothing is trained, and no test label is opened."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.errors import NearkinError
 from nearkin.pages import (
     analyses,
     curves,
@@ -14,6 +13,7 @@ from nearkin.pages import (
     leaderboard,
     literature,
     overview,
+    pictures,
     ranks,
     readings,
     reproduce,
@@ -22,10 +22,12 @@ from nearkin.pages import (
     spectra,
 )
 from nearkin.pages.base import Section, Words
-from nearkin.pages.material import Board, Material, check_stored, material
+from nearkin.pages.material import Material, check_stored, material
 from nearkin.pages.page import Page
 from nearkin.pages.scrub import Scrubber
 from nearkin.progress import bar
+
+Step = tuple[str, Callable[[], Any]]
 
 
 def build(
@@ -52,126 +54,72 @@ def build(
 
         table(published)  # an unknown one is said before work is done
     if len(gathered.members) == 1 and not gathered.axes:
-        return _single(gathered, gathered.members[0], metric, map, command)
-    found = material(gathered, metric=metric, by=by, published=published, command=command)
-    scrub = Scrubber.of(gathered)
-    steps: list[tuple[str, Callable[[], Any]]] = [
-        ("what was compared", lambda: overview.section(found)),
-        ("leaderboard", lambda: leaderboard.section(found)),
-        ("ranks", lambda: ranks.section(found)),
-        ("curves", lambda: curves.section(found)),
-        ("settings", lambda: sizes.section(found)),
-        ("correlations", lambda: spectra.section(found)),
-        ("readings", lambda: readings.section(found)),
-        ("pictures", lambda: _pictures(found, map)),
-        ("gaps", lambda: failures.section(found, scrub)),
-        ("literature", lambda: literature.section(found)),
+        return _single(gathered, gathered.members[0], canonical_metric(metric), map, command)
+    stored = material(gathered, metric=metric, by=by, published=published, command=command)
+    scrub, looked = Scrubber.of(gathered), list[pictures.Looked]()
+
+    def look() -> list[Section]:
+        looked.append(pictures.of_boards(stored, map))
+        return looked[0].sections
+
+    steps: list[Step] = [
+        ("leaderboard", lambda: leaderboard.section(stored)),
+        ("what was compared", lambda: overview.section(stored)),
+        ("ranks", lambda: ranks.section(stored)),
+        ("curves", lambda: curves.section(stored)),
+        ("settings", lambda: sizes.section(stored)),
+        ("correlations", lambda: spectra.section(stored)),
+        ("readings", lambda: readings.section(stored)),
+        ("pictures", look),
+        ("gaps", lambda: failures.section(stored, scrub)),
+        ("literature", lambda: literature.section(stored)),
         ("analyses", lambda: analyses.sections(gathered)),
-        ("how to reproduce", lambda: reproduce.section(found, scrub)),
+        ("how to reproduce", lambda: reproduce.section(stored, scrub)),
     ]
-    sections = _done(steps, scrub)
-    title, lead, facts = first.first_screen(found)
-    return Page(scrub(title), lead, facts, sections)
+    sections = _sections(steps, scrub)
+    shown = [*first.charts(stored), *looked[0].typical]
+    return Page(scrub(first.title_of(stored)), first.lead_of(stored), first.facts_of(stored), sections, shown)
 
 
 def _single(gathered: Gathered, member: Member, metric: str, with_map: bool, command: str) -> Page:
-    from nearkin.comparison.compare import canonical_metric
-
-    metric = canonical_metric(metric)
     if not member.done:
         raise gathered.nothing_tested()
-    scrub = Scrubber.of(gathered)
     check_stored(gathered, metric)
+    scrub, looked = Scrubber.of(gathered), list[pictures.Looked]()
     twins = single.twins_of(member, gathered.store)
     select = member.settings.get("train.select") or gathered.select
     alone = Material(gathered, metric, [], command=command)
-    steps: list[tuple[str, Callable[[], Any]]] = [
+
+    def look() -> list[Section]:
+        looked.append(pictures.of_run(member, twins, with_map))
+        return looked[0].sections
+
+    steps: list[Step] = [
         ("result", lambda: single.result_section(member, twins)),
         ("curves", lambda: single.curve_section(member, metric, select)),
         ("classes", lambda: single.class_section(member, metric)),
-        ("pictures", lambda: _run_pictures(member, with_map)),
+        ("pictures", look),
         ("use", lambda: single.use_section(member, gathered, twins)),
         ("analyses", lambda: analyses.sections(gathered)),
         ("gaps", lambda: failures.section(alone, scrub)),
-        ("how to reproduce", lambda: reproduce.run_section(alone, scrub)),
+        ("how to reproduce", lambda: reproduce.section(alone, scrub)),
     ]
+    sections = _sections(steps, scrub)
     openings = gathered.store.openings().get(member.head["split_hash"], 0)
     title, lead, facts = single.first_screen(member, metric, twins, openings)
-    return Page(scrub(title), lead, facts, _done(steps, scrub))
+    return Page(scrub(title), lead, facts, sections, looked[0].typical)
 
 
-def _done(steps: list[tuple[str, Callable[[], Any]]], scrub: Scrubber) -> list[Section]:
+def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:
     """The sections, with a bar; a step gives one, several or none."""
     sections: list[Section] = []
     with bar("Writing the report", len(steps)) as advance:
         for i, (name, make) in enumerate(steps):
             advance(i, note=name)
-            found = make()
-            sections += found if isinstance(found, list) else [found] if found is not None else []
+            made = make()
+            sections += made if isinstance(made, list) else [made] if made is not None else []
         advance(len(steps))
     for part in (part for section in sections for part in section.parts):
         if isinstance(part, Words):  # messages of errors name folders
             part.text = scrub(part.text)
     return sections
-
-
-def _pictures(found: Material, with_map: bool) -> list[Section]:
-    """Neighbours, map and confusion of the best method's first run on every data set."""
-    tested, sprite, neighbours, maps, confusion = (
-        importlib.import_module(f"nearkin.pages.{name}")
-        for name in ("tested", "sprite", "neighbours", "maps", "confusion")
-    )
-    made = sprite.Sprite()
-    sections: list[Section] = []
-    for board in found.boards:
-        try:
-            best, other = tested.chosen(board.comparison)
-        except NearkinError as error:
-            sections.append(_gap(board, error))
-            continue
-        own = [
-            neighbours.section(best, other, made, id=f"neighbours{board.suffix}"),
-            confusion.section(best, made, id=f"confusion{board.suffix}"),
-        ]
-        if with_map:
-            own.append(maps.section(best, made, id=f"map{board.suffix}"))
-        for section in own:
-            section.title = f"{board.where}{section.title}"
-        sections += own
-    if len(made):
-        sections[-1].parts.append(made.part())
-    return sections
-
-
-def _run_pictures(member: Member, with_map: bool) -> list[Section]:
-    tested, sprite, neighbours, maps, confusion, mislabelled = (
-        importlib.import_module(f"nearkin.pages.{name}")
-        for name in ("tested", "sprite", "neighbours", "maps", "confusion", "mislabelled")
-    )
-    made = sprite.Sprite()
-    try:
-        own = tested.Tested.of(member.run, "the network" if member.untrained else member.settings["loss.name"])
-    except NearkinError as error:
-        return [
-            Section(
-                "pictures",
-                "Pictures",
-                "What it finds, in pictures.",
-                [Words(f"There are no pictures: {error}.", "warning")],
-            )
-        ]
-    sections = [neighbours.section(own, None, made), confusion.section(own, made), mislabelled.section(own, made)]
-    if with_map:
-        sections.insert(1, maps.section(own, made))
-    if len(made):
-        sections[-1].parts.append(made.part())
-    return sections
-
-
-def _gap(board: Board, error: NearkinError) -> Section:
-    return Section(
-        f"pictures{board.suffix}",
-        f"{board.where}Pictures",
-        "What the best method finds, in pictures.",
-        [Words(f"There are no pictures: {error}.", "warning")],
-    )

@@ -4,20 +4,19 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from nearkin.pages.base import Chart, Column, Grid, Part, Section, Table, rounded
+from nearkin.pages.base import Figure, Grid, Part, Section
 from nearkin.pages.material import Board, Material, final_of
-from nearkin.pages.words import ENDS, called, cut_note, ends, heading, interval_of
+from nearkin.pages.words import called, cut_note, ends, interval_of, mean_columns, metric_column, span_columns
+from nearkin.present import Column, Lines, Points, Table
+from nearkin.units import COUNT, NUMBER, SECONDS
 
 SHOWN = 8  # lines that a figure shows before a click
 
 
 def section(material: Material) -> Section | None:
     """None where nothing was trained."""
-    parts = [
-        part
-        for board in material.boards
-        for part in (*_time(material, board), *_curves(material, board), *_epochs(board))
-    ]
+    boards = material.boards
+    parts = [part for b in boards for part in (*_time(material, b), *_curves(material, b), *_epochs(b))]
     if not parts:
         return None
     return Section("training", "Training", "What it cost, how the curves went, and when the chosen epoch came.", parts)
@@ -31,27 +30,26 @@ def _time(material: Material, board: Board) -> list[Part]:
             rows.append([method.name, method.kind, statistics.fmean(seconds.values()), *ends(method.interval)])
     if not rows:
         return []
-    table = Table(f"time{board.suffix}", ["method", "kind", "seconds", metric, *ENDS], rows)
+    columns: list[Column | str] = ["method", "kind", Column("seconds", "training time", SECONDS), *mean_columns(metric)]
+    table = Table(f"time{board.suffix}", columns, rows)
     times = table.column("seconds")
-    return [
-        Chart(
-            f"time{board.suffix}",
-            f"{board.where}{called(metric)} against training time",
-            table,
-            form="points",
-            x="seconds",
-            by="kind",
-            **interval_of(metric),
-            text="method",
-            x_title="seconds of training, mean of a method's runs",
-            log=max(times) > 8 * max(min(times), 1e-9),
-            alt=f"Training took from {min(times):,.0f} to {max(times):,.0f} seconds.",
-            notes=[
-                "Seconds are those of the machine that trained, with whatever else ran on it.",
-                *cut_note(table.column("cut")),
-            ],
-        )
-    ]
+    chart = Points(
+        name=f"time{board.suffix}",
+        title=f"{board.where}{called(metric)} against training time",
+        table=table,
+        x="seconds",
+        by="kind",
+        **interval_of(metric),
+        text="method",
+        x_title="seconds of training, mean of a method's runs",
+        log=max(times) > 8 * max(min(times), 1e-9),
+        alt=f"Training took from {SECONDS.text(min(times))} to {SECONDS.text(max(times))}.",
+        notes=[
+            "The time is that of the machine that trained, with whatever else ran on it.",
+            *cut_note(table.column("cut")),
+        ],
+    )
+    return [Figure(chart, board.slicing(most=1000))]
 
 
 def curve_tables(board: Board, curves: Iterable[tuple[str, str]]) -> list[Table]:
@@ -70,7 +68,11 @@ def curve_tables(board: Board, curves: Iterable[tuple[str, str]]) -> list[Table]
                 [method.name, epoch, statistics.fmean(v), min(v), max(v), len(v)] for epoch, v in sorted(values.items())
             ]
     return [
-        Table(f"curve-{split}{board.suffix}", ["method", "epoch", metric, "low", "high", "runs"], content)
+        Table(
+            f"curve-{split}{board.suffix}",
+            ["method", "epoch", metric_column(metric), *span_columns(metric, "range"), Column("runs", unit=COUNT)],
+            content,
+        )
         for (split, metric), content in rows.items()
     ]
 
@@ -91,27 +93,26 @@ def _curves(material: Material, board: Board) -> list[Part]:
                 "Not all runs of a method have all epochs: where some have stopped, points are means over "
                 "the others, and a jump may come from that. The numbers say how many runs there are."
             )
-        parts.append(
-            Chart(
-                f"curve-{split}{board.suffix}",
-                f"{board.where}{split.capitalize()} curve",
-                table,
-                form="lines",
-                x="epoch",
-                by="method",
-                **(interval_of(metric) | {"y_title": f"{split} {heading(metric)}"}),
-                more={"shown": SHOWN},
-                notes=notes,
-                alt=f"{split.capitalize()} {called(metric)} of every epoch: mean over runs, and their range.",
-            )
+        chart = Lines(
+            name=f"curve-{split}{board.suffix}",
+            title=f"{board.where}{split.capitalize()} curve",
+            table=table,
+            x="epoch",
+            by="method",
+            **interval_of(metric),
+            y_title=f"{split} {metric_column(metric).title}",
+            visible=SHOWN,
+            alt=f"{split.capitalize()} {called(metric)} of every epoch: mean over runs, and their range.",
+            notes=notes,
         )
+        parts.append(Figure(chart, board.slicing()))
     return parts
 
 
 def _some_stopped(table: Table) -> bool:
     """Has a method's curve points over different numbers of runs?"""
     counts: dict[str, set[int]] = {}
-    for row in table.records():
+    for row in table:
         counts.setdefault(row["method"], set()).add(row["runs"])
     return any(len(numbers) > 1 for numbers in counts.values())
 
@@ -127,17 +128,14 @@ def _epochs(board: Board) -> list[Part]:
             rows.append([method.name, statistics.fmean(epochs), min(epochs), max(epochs), longest, rules])
     if not rows:
         return []
-    header = ["method", "chosen epoch", "lowest", "highest", "epochs trained", "rule"]
-    table = Table(f"epochs{board.suffix}", header, rows)
-    shown = [name for name in header if name != "rule" or len(set(table.column("rule"))) > 1]
-    columns = [rounded(name, 1) if name == "chosen epoch" else Column(name) for name in shown]
-    return [
-        Grid(
-            f"epochs{board.suffix}",
-            f"{board.where}Epochs to the chosen one",
-            table,
-            columns=columns,
-            folded=len(rows) > 12,
-            notes=["Mean, lowest and highest over runs. Chosen epochs close to the last one say that more might help."],
-        )
-    ]
+    mean = Column("chosen epoch", unit=NUMBER, digits=1)
+    table = Table(
+        f"epochs{board.suffix}",
+        ["method", mean, "lowest", "highest", "epochs trained", "rule"],
+        rows,
+        f"{board.where}Epochs to the chosen one",
+        ["Mean, lowest and highest over runs. Chosen epochs close to the last one say that more might help."],
+    )
+    if len(set(table.column("rule"))) == 1:
+        table = table.only(table.header[:-1])
+    return [Grid(table, folded=len(rows) > 12, slice=board.grid)]

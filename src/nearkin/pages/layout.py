@@ -33,20 +33,15 @@ def embedding_map(tested: Tested, method: Method = "tsne", most: int = MOST) -> 
     held = _stored(tested)
     place_of = {int(row): place for place, row in enumerate(tested.rows)}
     if held.get(method, {}).get("key") == key:
-        found = held[method]
-        return np.array([place_of[row] for row in found["rows"]]), np.array([found["x"], found["y"]]).T
+        stored = held[method]
+        return np.array([place_of[row] for row in stored["rows"]]), np.array([stored["x"], stored["y"]]).T
     places = np.sort(stratified(tested.labels, most))
     z = unit(tested.z[places].double()).numpy()  # (M, D)
     positions = _scaled(_tsne(z) if method == "tsne" and len(z) > 10 else _pca(z))
-    told = {
-        "key": key,
-        "method": method,
-        "rows": tested.rows[places].tolist(),
-        "x": positions[:, 0].tolist(),
-        "y": positions[:, 1].tolist(),
-    }
+    x, y = positions.T.tolist()
+    made = {"key": key, "method": method, "rows": tested.rows[places].tolist(), "x": x, "y": y}
     try:
-        tested.run.write_json("map.json", {**held, method: told})
+        tested.run.write_json("map.json", {**held, method: made})
     except (NearkinError, OSError):
         note(f"run {tested.run.hash} cannot be written: its map is not stored and will be made again")
     return places, positions
@@ -70,16 +65,15 @@ def stratified(labels: Sequence[str] | np.ndarray, most: int) -> np.ndarray:
     while take.sum() > most:  # small classes were rounded up
         take[np.argmax(take)] -= 1
     rng = np.random.default_rng(SEED)
-    kept = [rng.permutation(np.flatnonzero(index == c))[: take[c]] for c in range(len(names))]
-    return np.concatenate(kept)
+    return np.concatenate([rng.permutation(np.flatnonzero(index == c))[: take[c]] for c in range(len(names))])
 
 
 def _key(tested: Tested, method: str, most: int) -> str:
-    told = blake2b(digest_size=8)
-    told.update(json.dumps([VERSION, method, most, PERPLEXITY, SEED, list(tested.z.shape)]).encode())
-    told.update(np.ascontiguousarray(tested.z.numpy()).data)
-    told.update(json.dumps([tested.rows.tolist(), tested.labels.tolist()]).encode())
-    return told.hexdigest()
+    key = blake2b(digest_size=8)
+    key.update(json.dumps([VERSION, method, most, PERPLEXITY, SEED, list(tested.z.shape)]).encode())
+    key.update(np.ascontiguousarray(tested.z.numpy()).data)
+    key.update(json.dumps([tested.rows.tolist(), tested.labels.tolist()]).encode())
+    return key.hexdigest()
 
 
 def _stored(tested: Tested) -> dict[str, Any]:
@@ -111,8 +105,11 @@ def _tsne(z: np.ndarray) -> np.ndarray:
 
     perplexity = min(PERPLEXITY, (len(z) - 1) / 3)
     layout = TSNE(2, perplexity=perplexity, init="pca", random_state=SEED, verbose=2)
-    told = f"t-SNE of {len(z):,} images"
-    with one_thread(), bar(told, ITERATIONS) as advance, contextlib.redirect_stdout(_Iterations(advance)):
+    with (
+        one_thread(),
+        bar(f"t-SNE of {len(z):,} images", ITERATIONS) as advance,
+        contextlib.redirect_stdout(_Iterations(advance)),
+    ):
         return layout.fit_transform(z.astype(np.float32)).astype(float)
 
 
@@ -125,6 +122,6 @@ class _Iterations(io.StringIO):
 
     def write(self, text: str) -> int:
         """Take a printed text."""
-        if found := re.search(r"Iteration (\d+):", text):
-            self.advance(int(found[1]))
+        if number := re.search(r"Iteration (\d+):", text):
+            self.advance(int(number[1]))
         return len(text)

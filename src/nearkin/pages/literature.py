@@ -1,17 +1,20 @@
 """Published rows beside ours, with what differs, and what the literature claims, checked against these runs."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.method import Method
-from nearkin.comparison.pages import claims_sheet, measured_claims, sentence
+from nearkin.comparison.tables import claims_table, measured_claims
 from nearkin.errors import NearkinError
 from nearkin.literature.table import Column as Published
 from nearkin.literature.table import PublishedTable
-from nearkin.pages.base import Column, Grid, Part, Section, Table, Words
+from nearkin.pages.base import Grid, Part, Section, Words
 from nearkin.pages.material import Board, Material, final_of
-from nearkin.pages.overview import counted, network, protocol, rule
+from nearkin.pages.overview import network, protocol, rule, tallied
+from nearkin.present import Column, Table, sentence
+from nearkin.units import NUMBER
 
 # columns of the literature -> metrics of ours
 SAME = {
@@ -39,28 +42,24 @@ def section(material: Material) -> Section | None:
 def _published(material: Material) -> list[Part]:
     if material.published is None:
         return []
-    from nearkin.literature.tables import sources, table
+    from nearkin.literature.tables import sources
+    from nearkin.literature.tables import table as published_table
 
-    published = table(material.published)
+    published = published_table(material.published)
     columns = {i: metric for i, column in enumerate(published.columns) if (metric := _metric(column.name)) is not None}
     if not columns:
-        known = ", ".join(map(str, published.columns))
-        raise NearkinError(f"published={published.id}: none of its columns ({known}) is a metric")
-    header = ["method", "from", *(str(published.columns[i]) for i in columns)]
+        printed = ", ".join(map(str, published.columns))
+        raise NearkinError(f"published={published.id}: none of its columns ({printed}) is a metric")
+    numbers = [Column(str(published.columns[i]), unit=NUMBER, digits=2) for i in columns]
     rows: list[list[Any]] = []
     for row in published.rows:
         where = ", ".join(f"{k} {v}" for k, v in row.where.items())
-        numbers = [getattr(row.cells[i], "mean", None) for i in columns]
-        rows.append([row.method + (f" ({where})" if where else ""), published.source, *numbers])
+        means = [getattr(row.cells[i], "mean", None) for i in columns]
+        rows.append([row.method + (f" ({where})" if where else ""), published.source, *means])
     for board in material.boards:
-        rows += [
-            [
-                method.name,
-                f"here, {board.data}",
-                *(own_value(board, method, published, i, metric) for i, metric in columns.items()),
-            ]
-            for method in board.methods
-        ]
+        for method in board.methods:
+            means = [our_value(board, method, published, i, metric) for i, metric in columns.items()]
+            rows.append([method.name, f"here, {board.data}", *means])
     flags = [f"{flag.kind}: {flag.words}." for flag in published.flags]
     notes = [f"Per cent. Their ±: {published.spread}.", *published.notes, *flags]
     if any(column.part is not None for column in published.columns):
@@ -69,22 +68,16 @@ def _published(material: Material) -> list[Part]:
             "those of its part of the table."
         )
     notes += material.missing(dict.fromkeys(columns.values()))
-    grid = Grid(
-        "published",
-        f"{sources().get(published.source, published.source)}, table {published.table}: {published.title}",
-        Table(f"published-{published.id}", header, rows),
-        columns=[Column("method"), Column("from"), *map(_printed, header[2:])],
-        filters=["from"],
-        notes=notes,
-    )
+    title = f"{sources().get(published.source, published.source)}, table {published.table}: {published.title}"
+    table = Table(f"published-{published.id}", ["method", "from", *numbers], rows, title, notes)
     return [
         Words("Rows of different publications are no comparison. What differs here:", "warning"),
         *[_differs(board, published) for board in material.boards],
-        grid,
+        Grid(table, "published", filters=["from"]),
     ]
 
 
-def own_value(board: Board, method: Method, published: PublishedTable, i: int, metric: str) -> float | None:
+def our_value(board: Board, method: Method, published: PublishedTable, i: int, metric: str) -> float | None:
     """What a row of ours has for a column of theirs, in per cent; None where it is not stored, or where the column
     stands in a part of the table that the row does not belong to."""
     column = published.columns[i]
@@ -120,17 +113,12 @@ def _differs(board: Board, published: PublishedTable) -> Grid:
     members = [member for method in board.trained for member in method.members if member.done]
     rows = [
         ["data", ", ".join(published.dataset), board.data],
-        ["network", f"{published.backbone}, embedding size {published.dim}", counted([network(m) for m in members])],
-        ["protocol", published.protocol, counted([f"{protocol(m)}; {rule(final_of(m))}" for m in members])],
+        ["network", f"{published.backbone}, embedding size {published.dim}", tallied([network(m) for m in members])],
+        ["protocol", published.protocol, tallied([f"{protocol(m)}; {rule(final_of(m))}" for m in members])],
         ["±", published.spread, "95 % interval over seeds"],
     ]
-    table = Table(f"what-differs{board.suffix}", ["what", published.source, "here"], rows)
-    return Grid(f"what-differs{board.suffix}", f"{board.where}What differs", table)
-
-
-def _printed(name: str) -> Column:
-    """A column of numbers with two decimals, as most tables print them."""
-    return Column(name, name, lambda row: "–" if row[name] is None else f"{row[name]:.2f}")
+    columns = ["what", published.source, "here"]
+    return Grid(Table(f"what-differs{board.suffix}", columns, rows, f"{board.where}What differs"))
 
 
 def _metric(column: str) -> str | None:
@@ -141,14 +129,15 @@ def _metric(column: str) -> str | None:
 
 
 def _claims(material: Material) -> list[Part]:
-    sheet = claims_sheet(material.gathered)
-    measured = measured_claims(sheet).rows
-    others = [row for row in sheet.rows if row not in measured]
+    claims = claims_table(material.gathered)
+    measured = measured_claims(claims).rows
+    others = [row for row in claims.rows if row not in measured]
     grids: list[Part] = []
     if measured:
-        table, title = Table("claims", sheet.header, measured), "Claims of the literature, checked here"
-        grids.append(Grid("claims", title, table, filters=[sheet.header[2]], notes=[sentence(n) for n in sheet.notes]))
+        title, notes = "Claims of the literature, checked here", [sentence(note) for note in claims.notes]
+        grids.append(Grid(replace(claims, rows=measured, title=title, notes=notes), filters=["here"]))
     if others:
-        table = Table("claims-open", sheet.header[:4], [row[:4] for row in others])
-        grids.append(Grid("claims-open", f"{len(others)} claims that need other runs", table, folded=True))
+        needed = "claim that needs" if len(others) == 1 else "claims that need"
+        table = replace(claims, name="claims-open", rows=others, notes=[], title=f"{len(others)} {needed} other runs")
+        grids.append(Grid(table.only(["claim", "says", "here", "because"]), folded=True))
     return grids

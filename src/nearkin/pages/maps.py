@@ -7,17 +7,18 @@ import numpy as np
 from markupsafe import Markup
 
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Part, Section, Table, Words
+from nearkin.pages.base import Part, Section, Words
 from nearkin.pages.layout import CALLED, Method, embedding_map, stratified
 from nearkin.pages.pixels import Pictures
 from nearkin.pages.sprite import COLUMNS, ROWS, Sprite, data_uri, encoded, form
 from nearkin.pages.still import Drawn, still_map
 from nearkin.pages.tested import Tested
+from nearkin.present import Table
 
 PICTURES = 2000  # images of a map with a thumbnail: about 2.5 MB in the page
 COLOURED = 12  # classes with a colour of their own
 WIDTH, HEIGHT, MARGIN = 1000, 660, 12  # of the drawing
-HEADER = ["row", "class", "x", "y"]
+HEADER = ["row", "file", "class", "x", "y"]
 MEANING = {
     "tsne": "Distances between far groups and the sizes of groups mean nothing in it.",
     "pca": "It shows two directions of many: what lies together here may lie apart in others.",
@@ -51,21 +52,22 @@ def section(
     except NearkinError as error:
         return Section(id, title, lead, [Words(f"There is no map: {error}.", tone="warning")])
     labels, rows = tested.labels[places], tested.rows[places].tolist()
-    some = np.sort(stratified(labels, pictures))  # those with a picture
+    pictured = np.sort(stratified(labels, pictures))
     shown = Pictures(tested, sprite)
-    tiles = shown.tiles(rows[i] for i in some)
+    tiles = shown.tiles(rows[i] for i in pictured)
     words = (
         f"{CALLED[method]} of {len(places):,} of {len(tested.labels):,} test images, as many of each class as its "
         f"share is. {MEANING[method]} The axes have no unit and are stretched to fill the drawing."
     )
-    if len(some) < len(places) and shown.gap is None:
-        words += f" {len(some):,} of the images have a picture."
-    points = [[row, str(name), *at] for row, name, at in zip(rows, labels, positions.tolist(), strict=True)]
+    if len(pictured) < len(places) and shown.gap is None:
+        words += f" {len(pictured):,} of the images have a picture."
+    files = [tested.file(place) for place in places]
+    points = [[*point, *at] for *point, at in zip(rows, files, labels.tolist(), positions.tolist(), strict=True)]
     coloured = frequent(labels)
     parts: list[Part] = [Words(words), *shown.gaps()]
     numbers = [tiles.get(row) for row in rows]
     parts.append(Map(f"{id}-points", "", Table(id, HEADER, points), coloured=coloured, tiles=numbers))
-    held = [int(i) for i in some if tiles[rows[i]] is not None]
+    held = [int(i) for i in pictured if tiles[rows[i]] is not None]
     if held:
         images = [sprite.tiles[tile] for i in held if (tile := tiles[rows[i]]) is not None]
         drawn = still_map(positions[held], labels[held], images, coloured)

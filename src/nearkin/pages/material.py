@@ -18,6 +18,7 @@ from nearkin.comparison.method import Method
 from nearkin.comparison.rows import methods_of, row_of
 from nearkin.errors import NearkinError
 from nearkin.pages.base import slug
+from nearkin.pages.slicing import MOST, Slicing
 from nearkin.pages.words import called
 from nearkin.registry import LOSSES
 from nearkin.statistics.intervals import Interval
@@ -46,6 +47,15 @@ class Board:
     def trained(self) -> list[Method]:
         """Its rows without the untrained networks."""
         return self.comparison.trained
+
+    @property
+    def grid(self) -> str:
+        """The id of its leaderboard, whose menus choose the methods that all parts of the board show."""
+        return f"leaderboard-grid{self.suffix}"
+
+    def slicing(self, methods: dict[str, str] | None = None, most: int = MOST) -> Slicing:
+        """How its charts follow these menus; `methods`: what a chart calls a row -> the method."""
+        return Slicing(self.grid, methods, most)
 
     @property
     def where(self) -> str:
@@ -139,7 +149,7 @@ def material(
     names = _data_names([c.methods[0].members[0] for c in comparisons])
     suffixes = [f"-{slug(name) or i}" if len(names) > 1 else "" for i, name in enumerate(names)]
     rows = tuple(key for key in keys if key not in DATA_KEYS) or ("loss",)
-    boards = [Board(*each, gathered, rows) for each in zip(names, comparisons, ranked, suffixes, strict=True)]
+    boards = [Board(*its, gathered, rows) for its in zip(names, comparisons, ranked, suffixes, strict=True)]
     return Material(gathered, metric, boards, published, command)
 
 
@@ -161,6 +171,18 @@ def not_stored(gathered: Gathered, metric: str) -> str | None:
     )
 
 
+def kind_words(method: Method) -> str:
+    """What a row is: ranking, classification, or a network that was not trained on these images."""
+    if method.trained:
+        return method.kind
+    return untrained_words(method.members[0])
+
+
+def untrained_words(member: Member) -> str:
+    """How a network without training came by its weights."""
+    return "untrained" if member.settings.get("model.weights") is None else "pretrained, not trained on your images"
+
+
 def final_of(member: Member) -> dict[str, Any]:
     """What its final.json holds: the choice of the epoch, and what training cost."""
     return member.run.read_json("final.json")
@@ -172,8 +194,8 @@ def _with_data(members: list[Member], keys: list[str]) -> list[str]:
 
 
 def _method_axis(keys: list[str]) -> str:
-    own = [key for key in keys if key not in DATA_KEYS and key != "base"] or keys
-    return next((key for key in own if key in METHOD_AXES), own[0])
+    candidates = [key for key in keys if key not in DATA_KEYS and key != "base"] or keys
+    return next((key for key in candidates if key in METHOD_AXES), candidates[0])
 
 
 def _data_names(members: list[Member]) -> list[str]:
@@ -196,5 +218,5 @@ def year_of(member: Member) -> int | None:
     name = str(member.settings.get("loss.name"))
     if member.untrained or name not in LOSSES:
         return None
-    found = re.search(r"\b(19|20)\d\d\b", getattr(LOSSES[name], "paper", "") or "")
-    return int(found[0]) if found else None
+    year = re.search(r"\b(19|20)\d\d\b", getattr(LOSSES[name], "paper", "") or "")
+    return int(year[0]) if year else None

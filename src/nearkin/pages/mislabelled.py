@@ -7,14 +7,17 @@ import numpy as np
 from markupsafe import Markup
 
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Part, Section, Table, Words
+from nearkin.pages.base import Part, Section, Words
 from nearkin.pages.pixels import Pictures
 from nearkin.pages.sprite import Sprite, named, thumb
 from nearkin.pages.tested import NEAREST, Tested
+from nearkin.present import Column, Table
+from nearkin.units import NUMBER, SHARE
 
 LEAST = 0.6  # share of the neighbours that must have one other class
 LISTED, SHOWN, BESIDE = 200, 24, 4  # in the table, with pictures, neighbours of each
-HEADER = ["row", "file", "class", "neighbours' class", "share", "own share", "similarity"]
+SHARES = [Column("share", unit=SHARE), Column("own share", "share of its label", SHARE)]
+COLUMNS: list[Column | str] = ["row", "file", "class", "neighbours' class", *SHARES, Column("similarity", unit=NUMBER)]
 
 
 def section(tested: Tested, sprite: Sprite, id: str = "mislabelled") -> Section:
@@ -28,27 +31,27 @@ def section(tested: Tested, sprite: Sprite, id: str = "mislabelled") -> Section:
     title = "Images that may be mislabelled"
     lead = "Images whose neighbours agree with each other and not with the label."
     try:
-        found = suspects(tested)
+        table = suspects(tested)
         k = depth(tested)
     except NearkinError as error:
         return Section(id, title, lead, [Words(f"Nothing can be said: {error}.", tone="warning")])
     rule = (
         f"An image is listed when at least {100 * LEAST:.0f} % of its {k} nearest neighbours have one and the same "
-        f"other class; sorted by that share. {len(found.rows):,} of {len(tested.query):,} images are."
+        f"other class; sorted by that share. Listed: {len(table):,} of {len(tested.query):,} images."
     )
     caution = (
         "This is a hint and no verdict: an image that is only hard for the model looks the same here, and a weak model "
         "lists many. Look at an image before its label is changed."
     )
-    if not found.rows:
+    if not table.rows:
         return Section(id, title, lead, [Words(f"{rule}\n\n{caution}")])
-    total = len(found.rows)
-    found.rows = found.rows[:LISTED]
-    beside = {row: neighbours_of(tested, row, k) for row in found.column("row")[:SHOWN]}
+    total = len(table)
+    table.rows = table.rows[:LISTED]
+    beside = {row: neighbours_of(tested, row, k) for row in table.column("row")[:SHOWN]}
     pictures = Pictures(tested, sprite)
     tiles = pictures.tiles([*beside, *(near for rows in beside.values() for near, _ in rows)])
     parts: list[Part] = [Words(f"{rule}\n\n{caution}"), *pictures.gaps()]
-    parts.append(Suspects(f"{id}-images", "", found, beside=beside, tiles=tiles, k=k, total=total))
+    parts.append(Suspects(f"{id}-images", "", table, beside=beside, tiles=tiles, k=k, total=total))
     return Section(id, title, lead, parts)
 
 
@@ -63,19 +66,20 @@ def suspects(tested: Tested, least: float = LEAST) -> Table:
     similarity of those neighbours."""
     k = depth(tested)
     place, similarity = tested.nearest.place[:, :k], tested.nearest.similarity[:, :k]
-    votes, own = tested.labels[place], tested.labels[tested.query]  # (Q, k), (Q,)
+    votes, labels = tested.labels[place], tested.labels[tested.query]  # (Q, k), (Q,)
     rows = []
-    for q in np.flatnonzero((votes == own[:, None]).mean(1) <= 1 - least):
+    for q in np.flatnonzero((votes == labels[:, None]).mean(1) <= 1 - least):
         counts = Counter(votes[q].tolist())
-        mine = counts.pop(str(own[q]), 0)
-        other, n = max(counts.items(), key=lambda each: each[1])  # of equal ones the nearer: counted in order
+        agree = counts.pop(str(labels[q]), 0)
+        other, n = max(counts.items(), key=lambda vote: vote[1])  # of equal ones the nearer: counted in order
         if n < least * k - 1e-9:
             continue
         alike = float(similarity[q][votes[q] == other].mean())
         at = int(tested.query[q])
-        rows.append([int(tested.rows[at]), tested.file(at), str(own[q]), other, n / k, mine / k, round(alike, 4)])
+        shares = [n / k, agree / k, round(alike, 4)]
+        rows.append([int(tested.rows[at]), tested.file(at), str(labels[q]), other, *shares])
     rows.sort(key=lambda row: (-row[4], row[5], -row[6], row[0]))
-    return Table("mislabelled", HEADER, rows)
+    return Table("mislabelled", COLUMNS, rows)
 
 
 def neighbours_of(tested: Tested, row: int, k: int, most: int = BESIDE) -> list[tuple[int, str]]:
@@ -105,21 +109,22 @@ class Suspects(Part):
         assert self.table is not None
         cards = Markup("").join(self._card(row) for row in self.table.records()[:SHOWN])
         shown, listed = min(SHOWN, len(self.table.rows)), len(self.table.rows)
-        more = f"Left the image, then its nearest neighbours. Shown are {shown:,} of {self.total:,}; the download has "
-        more += f"{listed:,}, with the names of their files."
+        more = f"Left the image, then its nearest neighbours. Shown: {shown:,} of {self.total:,}; the download has "
+        more += f"{listed:,}."
         return Markup('<ul class="cards">{}</ul><p class="note">{}</p>').format(cards, more)
 
     def _card(self, row: dict) -> Markup:
         name, other, number = row["class"], row["neighbours' class"], row["row"]
         near = Markup("").join(
-            thumb(self.tiles.get(each), f"neighbour: {label}, row {each}")
-            for each, label in self.beside.get(number, [])
+            thumb(self.tiles.get(neighbour), f"neighbour: {label}, row {neighbour}")
+            for neighbour, label in self.beside.get(number, [])
         )
-        share, own = round(row["share"] * self.k), round(row["own share"] * self.k)
-        told = f"row {number}: {share} of {self.k}; {own} agree with the label"
-        image = thumb(self.tiles.get(number), f"labelled {name}, row {number}", "asked")
+        votes, agree = round(row["share"] * self.k), round(row["own share"] * self.k)
+        counts = f"{votes} of {self.k} neighbours; {agree} agree with the label"
+        file = row["file"] or f"row {number}"
+        image = thumb(self.tiles.get(number), f"labelled {name}, {file}", "asked")
         return Markup(
             '<li class="card"><p>labelled <strong>{}</strong>, neighbours say <strong>{}</strong><br>'
-            '<span class="quiet">{}</span></p>'
+            '<span class="file">{}</span><br><span class="quiet">{}</span></p>'
             '<div class="pairs"><span class="pair">{}</span><span class="pair">{}</span></div></li>'
-        ).format(named(name), named(other), told, image, near)
+        ).format(named(name), named(other), named(file), counts, image, near)

@@ -7,25 +7,19 @@ import numpy as np
 from markupsafe import Markup
 
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Part, Section, Table, Words
+from nearkin.pages.base import Part, Section, Words
 from nearkin.pages.pixels import Pictures
 from nearkin.pages.sprite import Sprite, named, thumb
 from nearkin.pages.tested import Tested
+from nearkin.pages.words import metric_column
+from nearkin.present import Column, Table
+from nearkin.units import NUMBER, SHARE
 
 SHOWN = 8  # neighbours of a query
 EACH = 4  # queries of every kind
-HEADER = [
-    "kind",
-    "query row",
-    "query class",
-    "method",
-    "map_at_r",
-    "rank",
-    "neighbour row",
-    "class",
-    "similarity",
-    "right",
-]
+QUERY = ["kind", "query row", "query file", "query class"]
+ANSWER: list[Column | str] = ["method", metric_column("map_at_r"), "rank", "neighbour row", "class"]
+COLUMNS: list[Column | str] = [*QUERY, *ANSWER, Column("similarity", unit=NUMBER), "right"]
 KINDS = {
     "best": "The queries that are answered best",
     "median": "Queries in the middle",
@@ -63,29 +57,52 @@ def section(best: Tested, other: Tested | None, sprite: Sprite, id: str = "neigh
     for kind, title in KINDS.items():
         rows = [row for row in table.rows if row[0] == kind]
         name = f"{id}-{kind.split()[-1]}"
-        parts.append(Sheet(name, title, Table(name, HEADER, rows), tiles=tiles))
+        parts.append(Sheet(name, title, Table(name, COLUMNS, rows), tiles=tiles))
     return Section(id, "Nearest neighbours", lead, parts)
 
 
-def neighbour_table(best: Tested, other: Tested | None = None, each: int = EACH, k: int = SHOWN) -> Table:
-    """One row per query, method and rank. `right`: has the neighbour the query's class?"""
-    picked = picked_queries(best, each, k)
-    queries = np.array([q for some in picked.values() for q in some])
+def typical(best: Tested, other: Tested | None, sprite: Sprite, id: str, k: int = 6) -> Part | None:
+    """One query in the middle, whose MAP@R is nearest to the median; None where there are no values or no pictures."""
+    try:
+        queries = picked_queries(best)["median"][:1]
+        table = neighbour_table(best, other, {"median": queries}, k)
+    except NearkinError:  # the section on neighbours says why
+        return None
+    tiles = Pictures(best, sprite).tiles(table.column("query row") + table.column("neighbour row"))
+    if not table.rows or all(tile is None for tile in tiles.values()):
+        return None
+    table.name = id
+    return Sheet(id, "A typical query and what is found for it", table, tiles=tiles)
+
+
+def neighbour_table(
+    best: Tested, other: Tested | None = None, picked: dict[str, list[int]] | None = None, k: int = SHOWN
+) -> Table:
+    """One row per query, method and rank. `right`: has the neighbour the query's class?
+
+    Parameters:
+        best: the run that queries are picked by.
+        other: a run on the same test images, or None.
+        picked: kind -> numbers of queries; by default those that `picked_queries` picks.
+        k: neighbours of a query.
+    """
+    picked = picked_queries(best, k=k) if picked is None else picked
+    queries = np.array([q for numbers in picked.values() for q in numbers])
     methods = [(best, queries)]
     if other is not None:
         methods.append((other, np.array([_number(other, best.rows[best.query[q]]) for q in queries])))
-    answers = [(tested, own, tested.nearest_of(own, k)) for tested, own in methods]
+    answers = [(tested, numbers, tested.nearest_of(numbers, k)) for tested, numbers in methods]
     rows = []
-    for i, kind in enumerate(kind for kind, some in picked.items() for _ in some):
+    for i, kind in enumerate(kind for kind, numbers in picked.items() for _ in numbers):
         place = best.query[queries[i]]
-        name = best.labels[place]
-        for tested, own, found in answers:
-            value = np.nan if tested.precision is None else tested.precision[own[i]]
-            told = [kind, int(best.rows[place]), str(name), tested.name, None if np.isnan(value) else float(value)]
-            for j, near in enumerate(found.place[i]):
-                similarity, right = round(float(found.similarity[i, j]), 4), bool(tested.labels[near] == name)
-                rows.append([*told, j + 1, int(tested.rows[near]), str(tested.labels[near]), similarity, right])
-    return Table("neighbours", HEADER, rows)
+        query = [kind, int(best.rows[place]), best.file(place), str(best.labels[place])]
+        for tested, numbers, nearest in answers:
+            value = np.nan if tested.precision is None else tested.precision[numbers[i]]
+            method = [tested.name, None if np.isnan(value) else float(value)]
+            for j, near in enumerate(nearest.place[i]):
+                label, similarity = str(tested.labels[near]), round(float(nearest.similarity[i, j]), 4)
+                rows.append([*query, *method, j + 1, int(tested.rows[near]), label, similarity, label == query[-1]])
+    return Table("neighbours", COLUMNS, rows)
 
 
 def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
@@ -106,11 +123,11 @@ def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str
         "median": sorted(defined, key=lambda q: (abs(value[q] - np.median(value[defined])), q)),
     }
     taken: set[int] = set()
-    found = {}
+    picked = {}
     for kind, order in orders.items():
-        found[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, each)
-        taken |= set(found[kind])
-    return {kind: found[kind] for kind in KINDS}
+        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, each)
+        taken |= set(picked[kind])
+    return {kind: picked[kind] for kind in KINDS}
 
 
 def _one_of_each_class(order: Sequence[int], labels: np.ndarray, most: int) -> list[int]:
@@ -127,10 +144,10 @@ def _one_of_each_class(order: Sequence[int], labels: np.ndarray, most: int) -> l
 
 def _number(tested: Tested, row: int) -> int:
     """The number among a run's queries of the image with that row."""
-    found = np.flatnonzero(tested.rows[tested.query] == row)
-    if not len(found):
+    numbers = np.flatnonzero(tested.rows[tested.query] == row)
+    if not len(numbers):
         raise NearkinError(f"{tested.name} was tested on other images (row {row} is not among its queries)")
-    return int(found[0])
+    return int(numbers[0])
 
 
 @dataclass
@@ -156,26 +173,28 @@ class Sheet(Part):
     def _block(self, methods: dict[str, list[dict]]) -> Markup:
         first = next(iter(methods.values()))[0]
         row, name = first["query row"], first["query class"]
+        file = first["query file"] or f"row {row}"
         query = Markup(
-            '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, row {}</span>'
+            '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, {}</span>'
             "</figcaption></figure>"
-        ).format(thumb(self.tiles.get(row), f"query: {name}, row {row}"), named(name), row)
-        lines = Markup("").join(self._line(method, found) for method, found in methods.items())
+        ).format(thumb(self.tiles.get(row), f"query: {name}, {file}"), named(name), named(file))
+        lines = Markup("").join(self._line(method, answers) for method, answers in methods.items())
         return Markup('<div class="sheet">{}<div class="answers">{}</div></div>').format(query, lines)
 
-    def _line(self, method: str, found: list[dict]) -> Markup:
-        value, right = found[0]["map_at_r"], sum(each["right"] for each in found)
-        told = f"{right} of {len(found)} right" + ("" if value is None else f", MAP@R {100 * value:.1f} %")
-        items = Markup("").join(self._item(each) for each in found)
+    def _line(self, method: str, answers: list[dict]) -> Markup:
+        value, right = answers[0]["map_at_r"], sum(answer["right"] for answer in answers)
+        score = f"{right} of {len(answers)} right" + ("" if value is None else f", MAP@R {SHARE.text(value, 1)} %")
+        items = Markup("").join(self._item(answer) for answer in answers)
         return Markup(
             '<div class="answer"><p><strong>{}</strong> <span class="quiet">{}</span></p>'
             '<ol class="found">{}</ol></div>'
-        ).format(method, told, items)
+        ).format(method, score, items)
 
-    def _item(self, each: dict) -> Markup:
-        word, mark = ("right", "✓") if each["right"] else ("wrong", "✗")
-        label = f"{word}: {each['class']}, row {each['neighbour row']}, similarity {each['similarity']:.3f}"
+    def _item(self, answer: dict) -> Markup:
+        word, mark = ("right", "✓") if answer["right"] else ("wrong", "✗")
+        name, row = answer["class"], answer["neighbour row"]
+        label = f"{word}: {name}, row {row}, similarity {NUMBER.text(answer['similarity'])}"
         return Markup(
             '<li class="{}">{}<span class="mark" aria-hidden="true">{}</span>'
             '<span class="name" title="{}">{}</span></li>'
-        ).format(word, thumb(self.tiles.get(each["neighbour row"]), label), mark, each["class"], named(each["class"]))
+        ).format(word, thumb(self.tiles.get(row), label), mark, name, named(name))

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -11,13 +11,15 @@ from markupsafe import Markup
 
 import nearkin
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Chart, Part, Section
+from nearkin.pages.base import Figure, Part, Section
 
 # no request can leave the page, whatever is in it
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+Fact = tuple[str, str, str]  # a heading, an answer, and a sentence about it
 
 
 @dataclass
@@ -27,19 +29,21 @@ class Page:
     Parameters:
         title: what it is about.
         lead: sentences of the first screen.
-        facts: the first screen's figures: what, value, and a word about it.
+        facts: the first screen's answers: what, the answer, and a sentence about it.
         sections: all that follows.
+        first: the first screen's pictures.
     """
 
     title: str
     lead: list[str]
-    facts: list[tuple[str, str, str]]
+    facts: list[Fact]
     sections: list[Section]
+    first: list[Part] = field(default_factory=list)
 
     @property
     def parts(self) -> list[Part]:
         """All parts, in order."""
-        return [part for section in self.sections for part in section.parts]
+        return [*self.first, *(part for section in self.sections for part in section.parts)]
 
 
 def render(page: Page) -> str:
@@ -50,23 +54,23 @@ def render(page: Page) -> str:
     template = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_asset("page.html"))
-    charts = any(isinstance(part, Chart) or getattr(part, "plotly", False) for part in page.parts)
+    charts = any(isinstance(part, Figure) for part in page.parts)
     return template.render(
         page=page,
         policy=POLICY,
         version=nearkin.__version__,
         styles=Markup(_assets(".css")),
         scripts=[Markup(_script(text)) for text in ([_plotly()] if charts else []) + _scripts()],
-        data=Markup(embedded({part.id: _data(part) for part in page.parts if part.kind or part.table})),
+        data=Markup(embedded({part.id: _data(part) for part in page.parts if part.kind or part.table is not None})),
     )
 
 
 def check(page: Page) -> None:
     """Ids stand once each: links, scripts and numbers find their part by them."""
-    ids = [each.id for each in page.sections] + [part.id for part in page.parts if part.id]
-    twice = {each for each in ids if ids.count(each) > 1}
-    wrong = [each for each in ids if not each.replace("-", "").isalnum() or each != each.lower() or not each.isascii()]
-    lacking = [part for part in page.parts if not part.id and (part.kind or part.table)]
+    ids = [section.id for section in page.sections] + [part.id for part in page.parts if part.id]
+    twice = {id for id in ids if ids.count(id) > 1}
+    wrong = [id for id in ids if not id.replace("-", "").isalnum() or id != id.lower() or not id.isascii()]
+    lacking = [part for part in page.parts if not part.id and (part.kind or part.table is not None)]
     if twice or wrong or lacking:
         raise NearkinError(
             f"ids of a page: {sorted(twice) + wrong or 'a part with numbers has none'}; each once, of a-z, 0-9 and -"
@@ -85,7 +89,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     if hasattr(value, "item"):  # numpy's numbers
         return _finite(value.item())
     return value
@@ -93,8 +97,8 @@ def _finite(value: Any) -> Any:
 
 def _data(part: Part) -> dict[str, Any]:
     table = part.table
-    own = {} if table is None else {"table": {"name": table.name, "header": table.header, "rows": table.rows}}
-    return {**own, **part.data()}
+    numbers = {} if table is None else {"table": {"name": table.name, "header": table.header, "rows": table.rows}}
+    return {**numbers, **part.data()}
 
 
 def _asset(name: str) -> str:
@@ -103,8 +107,8 @@ def _asset(name: str) -> str:
 
 def _names(ending: str) -> list[str]:
     """page.css and page.js first: what they define, others use."""
-    found = [file.name for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
-    return sorted(found, key=lambda name: (not name.startswith("page."), name))
+    names = [file.name for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
+    return sorted(names, key=lambda name: (not name.startswith("page."), name))
 
 
 def _assets(ending: str) -> str:

@@ -49,8 +49,8 @@ class Pictures:
         new = [row for row in rows if self._key(row) not in self.sprite.places and row not in self.lost]
         read, _ = self._source
         if new and read is not None:
-            found = parallel(lambda row: self._thumbnail(read, row), new, "Reading thumbnails")
-            for row, image in zip(new, found, strict=True):
+            images = parallel(lambda row: self._thumbnail(read, row), new, "Reading thumbnails")
+            for row, image in zip(new, images, strict=True):
                 if image is None:
                     self.lost.add(row)
                 else:
@@ -113,8 +113,8 @@ class Pictures:
         def read(row: int) -> np.ndarray:
             if shown[row] not in number:
                 raise NearkinError(f"{shown[row]} is gone")
-            kept = fitted(read_image(paths[number[shown[row]]]), resize, data.keep or resize)
-            return shorter_side(kept, resize)
+            image = fitted(read_image(paths[number[shown[row]]]), resize, data.keep or resize)
+            return shorter_side(image, resize)
 
         return read
 

@@ -2,10 +2,13 @@
 
 import math
 
-from nearkin.comparison.pages import kinds_words, sentence, standing_of
+from nearkin.comparison.tables import standing_of
 from nearkin.comparison.tournament import Standing, words_of
-from nearkin.pages.base import Chart, Column, Grid, Part, Section, Table, Words, rounded
+from nearkin.comparison.words import kinds_words
+from nearkin.pages.base import Figure, Grid, Part, Section, Words
 from nearkin.pages.material import Board, Material
+from nearkin.present import Column, Ranks, Table, sentence
+from nearkin.units import NUMBER
 
 
 def section(material: Material) -> Section | None:
@@ -26,7 +29,6 @@ def _board(board: Board) -> list[Part]:
     if standing is None:
         return kinds
     result = standing.result
-    header = ["method", "total", "average", "std", *standing.experiments]
     rows = [
         [
             name,
@@ -37,16 +39,15 @@ def _board(board: Board) -> list[Part]:
         ]
         for i, name in enumerate(standing.methods)
     ]
-    table = Table(f"tournament{board.suffix}", header, rows)
-    columns = [Column("method"), *(rounded(name, 2) for name in header[1:])]
-    grid = Grid(
+    ranks = [Column("average", unit=NUMBER, digits=2), Column("std", unit=NUMBER, digits=2)]
+    table = Table(
         f"tournament{board.suffix}",
+        ["method", "total", *ranks, *standing.experiments],
+        rows,
         f"{board.where}Tournament",
-        table,
-        columns=columns,
-        notes=[sentence(words) for words in words_of(standing)],
+        [sentence(words) for words in words_of(standing)],
     )
-    return [*_diagram(board, standing), grid, *kinds]
+    return [*_diagram(board, standing), Grid(table), *kinds]
 
 
 def _diagram(board: Board, standing: Standing) -> list[Part]:
@@ -55,21 +56,17 @@ def _diagram(board: Board, standing: Standing) -> list[Part]:
         return []
     difference, average = standing.test.critical_difference, standing.result.average.tolist()
     rows = [list(row) for row in zip(standing.methods, average, strict=True)]
-    return [
-        Chart(
-            f"ranks-chart{board.suffix}",
-            f"{board.where}Critical-difference diagram",
-            Table(f"ranks{board.suffix}", ["method", "average"], rows),
-            form="ranks",
-            x="average",
-            y="method",
-            x_title="average rank, best on the left",
-            more={
-                "groups": [list(group) for group in standing.groups],
-                "difference": difference if math.isfinite(difference) else None,
-            },
-            alt=f"Average ranks over {len(standing.experiments)} {standing.over}, from {rows[0][0]} with "
-            f"{rows[0][1]:.2f} to {rows[-1][0]} with {rows[-1][1]:.2f}; upright bars join methods that ranks cannot "
-            "tell apart.",
-        )
-    ]
+    columns: list[Column | str] = ["method", Column("average", "average rank", NUMBER, digits=2)]
+    chart = Ranks(
+        name=f"ranks-chart{board.suffix}",
+        title=f"{board.where}Critical-difference diagram",
+        table=Table(f"ranks{board.suffix}", columns, rows),
+        x="average",
+        y="method",
+        x_title="average rank, best on the left",
+        joined=[list(group) for group in standing.groups],
+        difference=difference if math.isfinite(difference) else None,
+        alt=f"Average ranks over {len(standing.experiments)} {standing.over}, from {rows[0][0]} with {rows[0][1]:.2f} "
+        f"to {rows[-1][0]} with {rows[-1][1]:.2f}; upright bars join methods that ranks cannot tell apart.",
+    )
+    return [Figure(chart)]

@@ -1,17 +1,18 @@
-"""What other readings of the same runs would tell: how much picking the epoch on the test images flatters."""
+"""What other readings of the same runs would say: how much picking the epoch on the test images flatters."""
 
 import statistics
 from dataclasses import replace
 from typing import Any
 
 from nearkin.comparison.method import Method
-from nearkin.comparison.verdicts import span
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.pages.base import Column, Grid, Part, Section, Table, Words
+from nearkin.pages.base import Grid, Part, Section, Words
 from nearkin.pages.material import Board, Material
-from nearkin.pages.words import ENDS, called, cut_note, ends, interval_column, metric_column, signed
+from nearkin.pages.words import called, cut_note, ends, mean_columns, points_of
+from nearkin.present import Column, Table
 from nearkin.statistics.verdict import judge
 from nearkin.studies.readings import PICKED, READINGS
+from nearkin.units import COUNT
 
 
 def section(material: Material) -> Section | None:
@@ -22,12 +23,12 @@ def section(material: Material) -> Section | None:
     if not parts:
         return None
     lead = "The literature mostly reports the epoch that was best on the test images. It is no result: they chose it."
-    return Section("readings", "What picking the epoch on test images would tell", lead, parts)
+    return Section("readings", "What picking the epoch on test images would give", lead, parts)
 
 
 def table_of(material: Material, board: Board) -> Table:
     """One row per trained method and reading: its mean, and the difference to the chosen epoch on common seeds."""
-    metric = material.metric
+    metric, unit = material.metric, points_of(material.metric)
     rows: list[list[Any]] = []
     for method in board.trained:
         if not any((member.run.path / "curve.json").exists() for member in method.members):
@@ -38,9 +39,24 @@ def table_of(material: Material, board: Board) -> Table:
             other = board.by_metric(metric, reading=reading)[method.name]
             if other.interval is not None:
                 gain = [None] * 4 if of_curve is None else _gain(other, method)
-                rows.append([method.name, label, other.interval.n, *ends(other.interval), *gain])
-    header = ["method", "epoch", "seeds", metric, *ENDS, "against chosen", "from", "to", "common seeds"]
-    return Table(f"readings{board.suffix}", header, rows)
+                rows.append([method.name, label, *ends(other.interval), other.interval.n, *gain])
+    columns: list[Column | str] = [
+        "method",
+        "epoch",
+        *mean_columns(metric),
+        Column("seeds", unit=COUNT),
+        Column("against chosen", unit=unit, signed=True),
+        Column("from", "its 95 % interval", unit, signed=True, to="to"),
+        Column("to", unit=unit),
+        Column("common seeds", unit=COUNT),
+    ]
+    picked = [i for i, row in enumerate(rows) if PICKED in row[1]]
+    table = Table(f"readings{board.suffix}", columns, rows, f"{board.where}Readings of the test curve", warn=picked)
+    table.notes = [
+        "Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone.",
+        *cut_note(table.column("cut"), " (*)"),
+    ]
+    return table
 
 
 def _gain(other: Method, chosen: Method) -> list[Any]:
@@ -54,38 +70,16 @@ def _readings(material: Material, board: Board) -> list[Part]:
     metric, table = material.metric, table_of(material, board)
     if not table.rows:
         return []
-    picked = [i for i, label in enumerate(table.column("epoch")) if PICKED in label]
-    gains = [gain for i in picked if (gain := table.column("against chosen")[i]) is not None]
+    gains = [gain for i in table.warn if (gain := table.column("against chosen")[i]) is not None]
     warning: list[Part] = []
     if gains:
         points = "points of " if metric_of(metric).is_share else ""
+        gain = points_of(metric).text(statistics.fmean(gains), signed=True)
         warning.append(
             Words(
                 f"{board.where}Rows in red were picked on the test images: no results. Picking them so gives "
-                f"{signed(metric, statistics.fmean(gains))} {points}{called(metric)} on average.",
+                f"{gain} {points}{called(metric)} on average.",
                 "warning",
             )
         )
-    columns = [
-        *map(Column, table.header[:3]),
-        metric_column(metric),
-        interval_column(metric),
-        Column("against chosen", text=lambda row: signed(metric, row["against chosen"])),
-        Column("from", "its 95 % interval", lambda row: span(metric, row["from"], row["to"], signed=True)),
-    ]
-    notes = [
-        "Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone.",
-        *cut_note(table.column("cut"), " (*)"),
-    ]
-    return [
-        *warning,
-        Grid(
-            f"readings-grid{board.suffix}",
-            f"{board.where}Readings of the test curve",
-            table,
-            columns=columns,
-            warn=picked,
-            filters=["epoch"],
-            notes=notes,
-        ),
-    ]
+    return [*warning, Grid(table, f"readings-grid{board.suffix}", filters=["epoch"], slice=board.grid)]

@@ -9,48 +9,31 @@ import yaml
 
 from nearkin.comparison.gather import Gathered
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Grid, Lines, Part, Section, Table
+from nearkin.pages.base import Grid, Lines, Part, Section
 from nearkin.pages.material import Material, final_of
 from nearkin.pages.scrub import Scrubber
+from nearkin.present import Column, Table
 from nearkin.runs.listing import describe
+from nearkin.units import SECONDS
 
 NOT_SETTINGS = ("train.seed", "protocol.fold")
 
 
 def section(material: Material, scrub: Scrubber) -> Section:
-    """Commands first, then everything that decides a result."""
-    gathered = material.gathered
+    """Commands first, then everything that decides a result; of a study or of a single run."""
+    gathered, file = material.gathered, material.gathered.file
     parts: list[Part] = [Lines("command", "Commands", text=_commands(material))]
-    if gathered.file:
-        parts.append(
-            Lines("study-file", "The study's file", text=scrub(gathered.file), folded=len(gathered.file) > 600)
-        )
+    if file:
+        parts.append(Lines("study-file", "The study's file", text=scrub(file), folded=len(file) > 600))
     parts += [*_settings(gathered, scrub), _hashes(material), *_versions(gathered)]
-    return Section(
-        "reproduce",
-        "How to reproduce it",
-        "The same settings, data and split give the same run; its hash is made of them.",
-        parts,
-    )
-
-
-def run_section(material: Material, scrub: Scrubber) -> Section:
-    """The same of a single run."""
-    name = material.gathered.members[0].run.hash
-    lines = [(f"nearkin reproduce {name}", "trains it again and compares"), (material.command, "writes this page")]
-    parts: list[Part] = [Lines("command", "Commands", text=explained(lines))]
-    parts += [*_settings(material.gathered, scrub), _hashes(material), *_versions(material.gathered)]
-    return Section(
-        "reproduce",
-        "How to reproduce it",
-        "The same settings, data and split give the same run; its hash is made of them.",
-        parts,
-    )
+    lead = "The same settings, data and split give the same run; its hash is made of them."
+    return Section("reproduce", "How to reproduce it", lead, parts)
 
 
 def _commands(material: Material) -> str:
     gathered, name = material.gathered, material.gathered.name
-    best = (material.boards[0].comparison.trained or material.boards[0].methods)[0].members[0].run.hash
+    methods = [method for board in material.boards[:1] for method in board.trained or board.methods]
+    best = (methods[0].members if methods else gathered.members)[0].run.hash
     lines = [(f"nearkin reproduce {best}", "trains one run again and compares"), (material.command, "writes this page")]
     if gathered.axes:
         lines = [
@@ -79,15 +62,8 @@ def _settings(gathered: Gathered, scrub: Scrubber) -> list[Part]:
     parts: list[Part] = [Lines("spec", title, text=text, folded=True)]
     if differ:
         rows = [[m.run.hash, *(_scrubbed(m.settings.get(key), scrub) for key in differ)] for m in members]
-        parts.append(
-            Grid(
-                "spec-differences",
-                "Settings that differ, run by run",
-                Table("settings", ["run", *differ], rows),
-                folded=True,
-                search=True,
-            )
-        )
+        table = Table("settings", ["run", *differ], rows, "Settings that differ, run by run")
+        parts.append(Grid(table, "spec-differences", folded=True, search=True))
     return parts
 
 
@@ -116,8 +92,10 @@ def _hashes(material: Material) -> Grid:
                 seconds,
             ]
         )
-    table = Table("runs", ["method", "seed", "fold", "run", "data hash", "split hash", "state", "seconds"], rows)
-    return Grid("run-hashes", "Runs, data and splits by their hashes", table, folded=len(rows) > 8, search=True)
+    time = Column("seconds", "training time", SECONDS)
+    columns: list[Column | str] = ["method", "seed", "fold", "run", "data hash", "split hash", "state", time]
+    table = Table("runs", columns, rows, "Runs, data and splits by their hashes")
+    return Grid(table, "run-hashes", folded=len(rows) > 8, search=True)
 
 
 def _versions(gathered: Gathered) -> list[Part]:
@@ -125,20 +103,16 @@ def _versions(gathered: Gathered) -> list[Part]:
     counts: Counter[tuple[tuple[str, str], ...]] = Counter()
     for member in {m.run.hash: m for m in gathered.members}.values():
         try:
-            told = member.run.read_json("environment.json")
+            session = member.run.read_json("environment.json")
         except NearkinError:
             continue
-        versions = {name: str(value) for name, value in told.get("versions", {}).items() if value}
-        shown = {
-            "python": str(told.get("python", "")),
-            **versions,
-            "commit": (told.get("commit") or "–")[:12],
-            "cpu": str(told.get("cpu", "")),
-            "threads": str(told.get("threads", "")),
-        }
-        counts[tuple(shown.items())] += 1
+        versions = {name: str(value) for name, value in session.get("versions", {}).items() if value}
+        commit = (session.get("commit") or "–")[:12]
+        machine = {key: str(session.get(key, "")) for key in ("cpu", "threads")}
+        kind = {"python": str(session.get("python", "")), **versions, "commit": commit, **machine}
+        counts[tuple(kind.items())] += 1
     if not counts:
         return []
-    header = ["runs", *dict.fromkeys(key for each in counts for key, _ in each)]
-    rows = [[n, *(dict(each).get(key) for key in header[1:])] for each, n in counts.most_common()]
-    return [Grid("versions", "Versions and machines", Table("versions", header, rows), folded=len(rows) > 6)]
+    header = ["runs", *dict.fromkeys(key for kind in counts for key, _ in kind)]
+    rows = [[n, *(dict(kind).get(key) for key in header[1:])] for kind, n in counts.most_common()]
+    return [Grid(Table("versions", header, rows, "Versions and machines"), folded=len(rows) > 6)]

@@ -23,7 +23,7 @@ class Scrubber:
             for value in member.settings.values():
                 if isinstance(value, str) and Path(value).is_absolute():
                     known.add(value)
-        return cls(sorted((each for each in known if len(each) > 1), key=len, reverse=True))
+        return cls(sorted((path for path in known if len(path) > 1), key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
         for path in self.known:

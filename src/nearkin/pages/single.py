@@ -6,60 +6,66 @@ from typing import Any
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.config.parse import flatten
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.pages.base import Chart, Column, Grid, Lines, Part, Section, Table, Words
-from nearkin.pages.first import Fact
-from nearkin.pages.material import data_name, final_of
+from nearkin.pages.base import Figure, Grid, Lines, Part, Section, Words
+from nearkin.pages.first import trust_words
+from nearkin.pages.material import data_name, final_of, untrained_words
 from nearkin.pages.overview import network, protocol, rule
+from nearkin.pages.page import Fact
 from nearkin.pages.reproduce import explained
-from nearkin.pages.words import called, heading, metric_column, percent, shown_metric, signed, unit
+from nearkin.pages.words import about, called, metric_column, points_of, unit_of, value_words
+from nearkin.present import Column, Table
+from nearkin.present import Lines as Curves
 from nearkin.runs.listing import describe
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import by_class
+from nearkin.units import COUNT, SECONDS, counted
 
 NETWORK = ("model.backbone", "model.weights", "model.pool", "data.size", "data.crop")
 MOST_CLASSES = 500  # rows that the page shows; all are in the download
+GROWS = "a larger gallery has more images to be mistaken for: lower test values alone are no sign of overfitting"
 
 
 def first_screen(
     member: Member, metric: str, twins: dict[str, Member], openings: int
 ) -> tuple[str, list[str], list[Fact]]:
-    """Title, sentences and facts: what is this, how good is it, is it real, what next."""
-    value, final = member.value(metric), final_of(member)
+    """Title, sentences and facts: what it is, how good, what training gave, whether to trust it, what to do next."""
+    value, run = member.value(metric), member.run
     title = f"{'untrained network' if member.untrained else member.settings['loss.name']} on {data_name(member)}"
-    unseen = "images of classes that training never saw"
-    if member.settings["protocol.name"] == "within":
-        unseen = "images that training never saw"
-    lead = [f"Run {member.run.hash}: {network(member)}. Tested on {member.run.result['test_n']:,} queries, {unseen}."]
-    facts = [
-        (
-            f"test {called(metric)}",
-            f"{shown_metric(metric, value)} {unit(metric)}".strip(),
-            "one seed: no interval; another seed would give another number",
-        )
-    ]
+    unseen = "images that training never saw"
+    if member.settings["protocol.name"] != "within":
+        unseen = "images of classes that training never saw"
+    queries = counted(run.result["test_n"], "query", "queries")
+    lead = [f"Run {run.hash}: {network(member)}. Tested on {queries}, {unseen}.", about(metric)]
+    score = f"{value_words(metric, value)} {called(metric)}"
+    photos, recall = photo_words(member), value_words("recall@1", member.value("recall@1"))
+    one = "one seed: no interval, another seed would give another number"
+    result = ("Result", photos, f"Recall@1 {recall}, {score}; {one}") if photos else ("Result", score, one)
+    locked = f"The test labels were opened {counted(openings, 'time')} in this store."
+    trust = trust_words([] if member.untrained else [final_of(member)], locked)
+    embed = ("Next", f"nearkin embed {run.hash} IMAGES", "gives an embedding for each image of a folder")
+    return title, lead, [result, *_without(member, metric, twins), trust, embed]
+
+
+def photo_words(member: Member) -> str:
+    """The share of queries whose nearest neighbour is right, in words; empty where it is not stored."""
+    recall = member.value("recall@1")
+    if recall is None:
+        return ""
+    share = f"more than {int(100 * recall)}" if 0.995 <= recall < 1 else f"{round(100 * recall)}"
+    return f"{share} of 100 photos find the right class first"
+
+
+def _without(member: Member, metric: str, twins: dict[str, Member]) -> list[Fact]:
+    """What the same network gives on the same images without training."""
+    facts = []
     for name, twin in twins.items():
         if (other := twin.value(metric)) is not None:
-            facts.append(
-                (
-                    "untrained, same network and images",
-                    f"{shown_metric(metric, other)} {unit(metric)}".strip(),
-                    f"{name}, run {twin.run.hash}{_gain(member, twin, metric)}",
-                )
-            )
+            words = f"{name}, {untrained_words(twin)}; run {twin.run.hash}{_gain(member, twin, metric)}"
+            facts.append(("Without training", f"{value_words(metric, other)} {called(metric)}", words))
     if not twins and not member.untrained:
-        facts.append(("untrained, same network and images", "not stored", "the command is in the section on its use"))
-    locked = f"test labels stayed locked until then; this store has opened the test split {openings:,} times"
-    embed = f"nearkin embed {member.run.hash} IMAGES"
-    return (
-        title,
-        lead,
-        [
-            *facts,
-            ("is it real?", f"epoch {final['epoch']}: {rule(final)}", locked),
-            ("what next?", embed, "gives an embedding for each image of a folder"),
-        ],
-    )
+        facts.append(("Without training", "not stored", "the command is in the section on the use of the model"))
+    return facts
 
 
 def _gain(member: Member, twin: Member, metric: str) -> str:
@@ -69,7 +75,8 @@ def _gain(member: Member, twin: Member, metric: str) -> str:
         return ""
     if member.seed != twin.seed:
         return f"; its seed is {twin.seed}, not {member.seed}: no difference is taken"
-    return f"; training gave {signed(metric, value - other)}{' points' if unit(metric) else ''}"
+    points = " points" if metric_of(metric).is_share else ""
+    return f"; training gave {points_of(metric).text(value - other, signed=True)}{points}"
 
 
 def twins_of(member: Member, store: Store) -> dict[str, Member]:
@@ -77,7 +84,7 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
     is one."""
     if member.untrained:
         return {}
-    found: dict[str, Member] = {}
+    twins: dict[str, Member] = {}
     for run in store.runs():
         try:
             text = (run.path / "spec.yaml").read_text(errors="replace")
@@ -96,9 +103,9 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
             continue
         name = "pooled feature" if pooled else "random head"
         twin = Member({}, words["train.seed"], words.get("protocol.fold"), run, name)
-        if name not in found or twin.seed == member.seed:
-            found[name] = twin
-    return found
+        if name not in twins or twin.seed == member.seed:
+            twins[name] = twin
+    return twins
 
 
 def _same_test(first: Run, second: Run) -> bool:
@@ -114,76 +121,76 @@ def _same_test(first: Run, second: Run) -> bool:
 
 def result_section(member: Member, twins: dict[str, Member]) -> Section:
     """All metrics, beside the untrained ones."""
-    final, header = final_of(member), ["metric", "this run", *twins]
-    rows = [[name, member.value(name), *(twin.value(name) for twin in twins.values())] for name in member.run.metrics()]
-    columns = [Column("metric", "metric", lambda row: heading(row["metric"])), *map(_value, header[1:])]
-    notes = ["Means over queries for which the metric is defined. One run has no interval: train other seeds, seed=1."]
-    grid = Grid("result", "Test metrics", Table("metrics", header, rows), columns=columns, notes=notes)
-    told = {
+    final = final_of(member)
+    rows = [
+        [called(name), member.value(name), *(twin.value(name) for twin in twins.values()), unit_of(name).name, name]
+        for name in member.run.metrics()
+    ]
+    values = [Column("this run", unit="unit")]
+    values += [Column(name, f"{name}, {untrained_words(twin)}", "unit") for name, twin in twins.items()]
+    notes = [
+        "Shares in per cent, means over the queries for which the metric is defined.",
+        "One run has no interval: train other seeds, as with seed=1.",
+    ]
+    table = Table("metrics", [Column("name", "metric"), *values, "unit", Column("metric", "its name in files")], rows)
+    table.title, table.notes = "Test metrics", notes
+    facts = {
         "data": f"{data_name(member)}, data hash {member.head['data_hash']}",
-        "images and classes": str(final.get("split", "–")).partition("; split")[0],
+        "images and classes": _split(final) or "–",
         "protocol": protocol(member),
         "choice of the epoch": rule(final),
         "network": network(member),
         "epochs trained": final["epochs_trained"],
         "steps": final.get("steps"),
-        "seconds": final.get("seconds"),
+        "training time": None if final.get("seconds") is None else SECONDS.text(final["seconds"]),
         "settings, where they differ from the defaults": describe(member.head["spec"]),
     }
-    facts = Table("facts", ["what", "value"], [[k, v if v is None else str(v)] for k, v in told.items()])
-    parts: list[Part] = [grid, Grid("facts", "How it was made", facts)]
+    made = Table("facts", ["what", "value"], [list(fact) for fact in facts.items()], "How it was made")
+    parts: list[Part] = [Grid(table, "result"), Grid(made)]
     if not final["validation"] and not member.untrained:
         parts.insert(0, Words("There were no validation images: the epoch is the last one, by rule.", "warning"))
-    lead = "What the test gave, and what an untrained network gives on the same images."
+    lead = "What the test gave, and what a network without training gives on the same images."
     return Section("results", "The result", lead, parts)
 
 
-def _value(name: str) -> Column:
-    """A column of values, each of the metric that its row names."""
-    return Column(name, name, lambda row: shown_metric(row["metric"], row[name]))
+def _split(final: dict[str, Any]) -> str:
+    """How many images and classes trained, validated and tested, in words."""
+    return str(final.get("split", "")).partition("; split")[0]
 
 
 def curve_section(member: Member, metric: str, select: str) -> Section | None:
     """Validation, test where it was kept, and the loss; None for an untrained network."""
-    points, parts = member.run.curve(), list[Part]()
+    points, final, parts = member.run.curve(), final_of(member), list[Part]()
     names = [name for name in dict.fromkeys((select, metric)) if metric_of(name).is_share == metric_of(select).is_share]
     curves = [("validation", select), *(("test", name) for name in names)]  # of one unit: they share an axis
     rows: list[list[Any]] = [
-        [f"{split} {name}", point["epoch"], point[f"{split}.{name}"]]
+        [f"{split} {called(name)}", point["epoch"], point[f"{split}.{name}"]]
         for split, name in curves
         for point in points
         if point.get(f"{split}.{name}") is not None
     ]
     if rows:
-        final = final_of(member)
-        parts.append(
-            Chart(
-                "curve",
-                "Validation and test",
-                Table("curve", ["curve", "epoch", "value"], rows),
-                form="lines",
-                x="epoch",
-                y="value",
-                by="curve",
-                percent=percent(select, "value"),
-                y_title=unit(select) or "value",
-                alt=f"The chosen epoch is {final['epoch']} of {final['epochs_trained']}.",
-                notes=["Where there is a test curve, it was joined after the run was final: it chose nothing."],
-            )
+        splits = {str(row[0]).split()[0]: None for row in rows}
+        notes = ["The test curve was joined after the run was final: it chose nothing."] if "test" in splits else []
+        if "validation" in splits and _split(final):
+            notes.append(f"{_split(final).capitalize()}. {GROWS.capitalize()}.")
+        chart = Curves(
+            name="curve",
+            title=" and ".join(splits).capitalize(),
+            table=Table("curve", ["curve", "epoch", Column("value", unit=unit_of(select))], rows),
+            x="epoch",
+            y="value",
+            by="curve",
+            y_title=unit_of(select).mark or "value",
+            alt=f"The chosen epoch is {final['epoch']} of {final['epochs_trained']}.",
+            notes=notes,
         )
+        parts.append(Figure(chart))
     losses = [[point["epoch"], point["loss"]] for point in points if point.get("loss") is not None]
     if losses:
-        parts.append(
-            Chart(
-                "loss",
-                "Training loss",
-                Table("loss", ["epoch", "loss"], losses),
-                form="lines",
-                x="epoch",
-                y="loss",
-                alt="Mean loss of the steps of each epoch.",
-            )
-        )
+        table = Table("loss", ["epoch", "loss"], losses)
+        alt = "Mean loss of the steps of each epoch."
+        parts.append(Figure(Curves(name="loss", title="Training loss", table=table, x="epoch", y="loss", alt=alt)))
     return Section("training", "Training", "How the curves went, epoch by epoch.", parts) if parts else None
 
 
@@ -192,10 +199,10 @@ def class_section(member: Member, metric: str) -> Section | None:
     table = class_table(member, metric)
     if table is None:
         return None
-    shown = Table(table.name, table.header, table.rows[:MOST_CLASSES])
-    columns = [Column("class"), Column("queries"), *(metric_column(name) for name in table.header[2:])]
-    notes = [f"The {MOST_CLASSES} weakest of {len(table.rows):,} classes."] if len(table.rows) > MOST_CLASSES else []
-    grid = Grid("classes-grid", "", shown, columns=columns, search=True, notes=notes)
+    if len(table) > MOST_CLASSES:
+        table.notes = [f"The {MOST_CLASSES} weakest of {len(table):,} classes."]
+        table.rows = table.rows[:MOST_CLASSES]
+    grid = Grid(table, "classes-grid", search=True)
     return Section("classes", "Class by class", "The classes it finds worst come first.", [grid])
 
 
@@ -213,7 +220,8 @@ def class_table(member: Member, metric: str) -> Table | None:
     count, sign = Counter(labels), metric_of(next(iter(stored))).sign or 1
     order = sorted(sorted(set(labels)), key=lambda label: sign * means[0].get(label, sign * float("inf")))
     rows = [[label, count[label], *(mean.get(label) for mean in means)] for label in order]
-    return Table("classes", ["class", "queries", *stored], rows)
+    columns: list[Column | str] = ["class", Column("queries", unit=COUNT), *map(metric_column, stored)]
+    return Table("classes", columns, rows)
 
 
 def use_section(member: Member, gathered: Gathered, twins: dict[str, Member]) -> Section:

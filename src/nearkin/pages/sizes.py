@@ -9,11 +9,14 @@ from nearkin.comparison.gather import Member
 from nearkin.comparison.method import kind_of
 from nearkin.comparison.rows import row_of
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.pages.base import Chart, Part, Section, Table
+from nearkin.pages.base import Figure, Part, Section
 from nearkin.pages.material import Board, Material, year_of
-from nearkin.pages.words import ENDS, called, cut_note, ends, interval_of
+from nearkin.pages.slicing import Slicing
+from nearkin.pages.words import called, cut_note, ends, interval_of, mean_columns
+from nearkin.present import Bars, Column, Lines, Table
 from nearkin.statistics.intervals import mean_interval
 from nearkin.statistics.unit import Nothing, Row, common
+from nearkin.units import COUNT, POINTS, SHARE
 
 # setting -> (heading, beginnings of settings that go with it and may differ)
 VARIED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -117,24 +120,23 @@ def _curve(material: Material, board: Board, key: str) -> list[Part]:
         rows += [[label, value, *_cells(row, metric)] for value, row in points.items()]
     if not rows:
         return []
-    table = Table(f"{name.replace(' ', '-')}{board.suffix}", ["method", name, metric, *ENDS, "seeds"], rows)
+    columns: list[Column | str] = ["method", name, *mean_columns(metric), Column("seeds", unit=COUNT)]
+    table = Table(f"{name.replace(' ', '-')}{board.suffix}", columns, rows)
     numbers = [v for v in table.column(name) if not isinstance(v, str)]
-    return [
-        Chart(
-            f"by-{key.rpartition('.')[2].replace('_', '-')}{board.suffix}",
-            f"{board.where}{called(metric)} over {name}",
-            table,
-            form="lines",
-            x=name,
-            by="method",
-            **interval_of(metric),
-            log=key == "model.dim" and len(numbers) > 2,
-            more={"shown": 10},
-            notes=[*_unlike(lines), *cut_note(table.column("cut"))],
-            alt=f"{called(metric)} over {name}, {', '.join(map(str, dict.fromkeys(table.column(name))))}: "
-            "mean and 95 % interval over seeds.",
-        )
-    ]
+    chart = Lines(
+        name=f"by-{key.rpartition('.')[2].replace('_', '-')}{board.suffix}",
+        title=f"{board.where}{called(metric)} over {name}",
+        table=table,
+        x=name,
+        by="method",
+        **interval_of(metric),
+        log=key == "model.dim" and len(numbers) > 2,
+        visible=10,
+        alt=f"{called(metric)} over {name}, {', '.join(map(str, dict.fromkeys(table.column(name))))}: "
+        "mean and 95 % interval over seeds.",
+        notes=[*_unlike(lines), *cut_note(table.column("cut"))],
+    )
+    return [Figure(chart, Slicing())]
 
 
 def _rho_bars(material: Material, board: Board) -> list[Part]:
@@ -160,21 +162,26 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
     note = "p_switch is the one with the best mean on validation images, not on test images."
     if not chosen_everywhere:
         note = "Without validation on common seeds no p_switch can be chosen: there is one bar for each."
-    table = Table(f"rho-switching{board.suffix}", ["method", "regulariser", "p_switch", metric, *ENDS, "seeds"], rows)
-    return [
-        Chart(
-            f"rho-switching{board.suffix}",
-            f"{board.where}With and without rho switching",
-            table,
-            form="bars",
-            x="method",
-            by="regulariser",
-            **interval_of(metric),
-            sideways=True,
-            alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
-            notes=[note, *_unlike(lines), *cut_note(table.column("cut"))],
-        )
+    columns: list[Column | str] = [
+        "method",
+        "regulariser",
+        "p_switch",
+        *mean_columns(metric),
+        Column("seeds", unit=COUNT),
     ]
+    table = Table(f"rho-switching{board.suffix}", columns, rows)
+    chart = Bars(
+        name=f"rho-switching{board.suffix}",
+        title=f"{board.where}With and without rho switching",
+        table=table,
+        x="method",
+        by="regulariser",
+        **interval_of(metric),
+        lying=True,
+        alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
+        notes=[note, *_unlike(lines), *cut_note(table.column("cut"))],
+    )
+    return [Figure(chart, Slicing())]
 
 
 def best_validated(sides: dict[float, list[Member]], select: str) -> float | None:
@@ -199,29 +206,25 @@ def _recalls(material: Material, board: Board) -> list[Part]:
     ]
     if len(ks) < 2 or len(dated) < 2:
         return []
-    rows: list[list[Any]] = []
+    rows, methods = list[list[Any]](), {}
     for year, _, method in sorted(dated, key=lambda dating: dating[:2]):
-        rows += [
-            [f"{method.name} ({year})", year, f"Recall@{k}", *ends(interval)]
-            for k in ks
-            if (interval := board.interval(method, f"recall@{k}")) is not None
-        ]
-    table = Table(f"recall-by-year{board.suffix}", ["method", "year", "metric", "recall", *ENDS], rows)
-    return [
-        Chart(
-            f"recall-by-year{board.suffix}",
-            f"{board.where}Recall@k in order of publication",
-            table,
-            form="bars",
-            x="method",
-            y="recall",
-            by="metric",
-            low="low",
-            high="high",
-            percent=("recall", "low", "high"),
-            y_title="Recall@k %",
-            sideways=True,
-            notes=cut_note(table.column("cut")),
-            alt="Recall at " + ", ".join(map(str, ks)) + " of every method, oldest paper first.",
-        )
-    ]
+        methods[name := f"{method.name} ({year})"] = method.name
+        for k in ks:
+            if (interval := board.interval(method, f"recall@{k}")) is not None:
+                rows.append([name, str(year), f"Recall@{k}", *ends(interval)])
+    span = Column("low", "95 % interval", POINTS, to="high", star="cut")
+    columns: list[Column | str] = ["method", "year", "metric", Column("recall", "Recall@k", SHARE), span]
+    columns += [Column("high", unit=POINTS), "cut"]
+    table = Table(f"recall-by-year{board.suffix}", columns, rows)
+    chart = Bars(
+        name=f"recall-by-year{board.suffix}",
+        title=f"{board.where}Recall@k in order of publication",
+        table=table,
+        x="method",
+        **interval_of("recall"),
+        by="metric",
+        lying=True,
+        alt="Recall at " + ", ".join(map(str, ks)) + " of every method, oldest paper first.",
+        notes=cut_note(table.column("cut")),
+    )
+    return [Figure(chart, board.slicing(methods))]

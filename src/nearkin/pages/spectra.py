@@ -3,9 +3,11 @@
 import numpy as np
 from scipy import stats
 
-from nearkin.pages.base import Chart, Part, Section, Table
+from nearkin.pages.base import Figure, Part, Section
 from nearkin.pages.material import Board, Material
-from nearkin.pages.words import ENDS, called, cut_note, ends, interval_of
+from nearkin.pages.words import called, cut_note, ends, interval_of, mean_columns
+from nearkin.present import Column, Heatmap, Points, Table
+from nearkin.units import NUMBER
 
 RHO = "train.rho"
 
@@ -27,26 +29,24 @@ def _rho(material: Material, board: Board) -> list[Part]:
             rows.append([method.name, method.kind, rho.mean, *ends(method.interval)])
     if len(rows) < 3:
         return []
-    table = Table(f"rho{board.suffix}", ["method", "kind", "rho", metric, *ENDS], rows)
+    rho_column = Column("rho", "ρ of the training embeddings", NUMBER)
+    table = Table(f"rho{board.suffix}", ["method", "kind", rho_column, *mean_columns(metric)], rows)
     words = correlation_words(np.array(table.column("rho")), np.array(table.column(metric)))
-    return [
-        Chart(
-            f"rho{board.suffix}",
-            f"{board.where}{called(metric)} against spectral decay ρ",
-            table,
-            form="points",
-            x="rho",
-            by="kind",
-            **interval_of(metric),
-            text="method",
-            x_title="ρ of the training embeddings",
-            alt=f"{len(rows)} trained methods, means over seeds. {words}",
-            notes=[
-                "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
-                *cut_note(table.column("cut")),
-            ],
-        )
-    ]
+    chart = Points(
+        name=f"rho{board.suffix}",
+        title=f"{board.where}{called(metric)} against spectral decay ρ",
+        table=table,
+        x="rho",
+        by="kind",
+        **interval_of(metric),
+        text="method",
+        alt=f"{len(rows)} trained methods, means over seeds. {words}",
+        notes=[
+            "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
+            *cut_note(table.column("cut")),
+        ],
+    )
+    return [Figure(chart, board.slicing(most=1000))]
 
 
 def correlation_words(x: np.ndarray, y: np.ndarray) -> str:
@@ -68,16 +68,15 @@ def _metrics(material: Material, board: Board) -> list[Part]:
         return []
     correlations = np.corrcoef(np.array(list(varied.values()), dtype=float))
     rows = [[a, b, float(correlations[i, j])] for i, a in enumerate(varied) for j, b in enumerate(varied)]
-    return [
-        Chart(
-            f"metric-correlation{board.suffix}",
-            f"{board.where}Correlation between metrics",
-            Table(f"metric-correlation{board.suffix}", ["metric", "with", "correlation"], rows),
-            form="heatmap",
-            x="with",
-            y="metric",
-            value="correlation",
-            more={"band": [-1, 1]},
-            alt=f"Pearson's correlation between {len(varied)} metrics over {len(runs)} trained runs; not tested.",
-        )
-    ]
+    table = Table(f"metric-correlation{board.suffix}", ["metric", "with", Column("correlation", unit=NUMBER)], rows)
+    chart = Heatmap(
+        name=f"metric-correlation{board.suffix}",
+        title=f"{board.where}Correlation between metrics",
+        table=table,
+        x="with",
+        y="metric",
+        value="correlation",
+        band=[-1, 1],
+        alt=f"Pearson's correlation between {len(varied)} metrics over {len(runs)} trained runs; not tested.",
+    )
+    return [Figure(chart)]

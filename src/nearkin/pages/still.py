@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from scipy.spatial import cKDTree
 
-from nearkin.pages.base import Table
+from nearkin.present import Table
 
 WIDTH, HEIGHT, SIDE, BORDER = 1400, 952, 34, 3  # of the map and of a thumbnail on it, in pixels
 LARGE, ACROSS, GAP = 66, 6, 40  # a magnified thumbnail, how many of them side by side, between regions
@@ -119,12 +119,12 @@ def mixed_regions(centres: np.ndarray, labels: np.ndarray, most: int = len(REGIO
     step = REGION // 4
     corners = [(x, y) for y in range(0, HEIGHT - REGION, step) for x in range(0, WIDTH - REGION, step)]
     counts = [int(_inside(mixed, corner).sum()) for corner in corners]
-    found: list[tuple[int, int]] = []
+    regions: list[tuple[int, int]] = []
     for c in np.argsort(-np.array(counts), kind="stable"):
         x, y = corners[c]
-        if len(found) < most and counts[c] and all(abs(x - a) >= REGION or abs(y - b) >= REGION for a, b in found):
-            found.append((x, y))
-    return found
+        if len(regions) < most and counts[c] and all(abs(x - a) >= REGION or abs(y - b) >= REGION for a, b in regions):
+            regions.append((x, y))
+    return regions
 
 
 def _inside(centres: np.ndarray, corner: tuple[int, int]) -> np.ndarray:
@@ -134,7 +134,7 @@ def _inside(centres: np.ndarray, corner: tuple[int, int]) -> np.ndarray:
 def laid_out(positions: np.ndarray, numbers: np.ndarray) -> dict[tuple[int, int], int]:
     """Cells of a grid of ACROSS by ACROSS -> the point that is shown there: each in the free cell nearest to it."""
     free = {(column, row) for column in range(ACROSS) for row in range(ACROSS)}
-    found: dict[tuple[int, int], int] = {}
+    cells: dict[tuple[int, int], int] = {}
     middle = np.abs(positions - 0.5).max(1)
     for i in np.argsort(middle, kind="stable"):
         if not free:
@@ -144,8 +144,8 @@ def laid_out(positions: np.ndarray, numbers: np.ndarray) -> dict[tuple[int, int]
         if max(abs(cell[0] - x), abs(cell[1] - y)) > 1.5:
             continue  # too far from where it lies
         free.remove(cell)
-        found[cell] = int(numbers[i])
-    return found
+        cells[cell] = int(numbers[i])
+    return cells
 
 
 def _paste(image: Image.Image, pixels: np.ndarray, corner: tuple[int, int], side: int, colour: str) -> None:

@@ -1,5 +1,6 @@
 """The test images of a stored run as the pictures of a page look at them: who they are, and who lies beside whom."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,7 +92,7 @@ class Tested:
         """Of every query, at most NEAREST."""
         sets = self.sets
         with bar(f"Searching neighbours of {len(sets.query):,} images") as advance:
-            return self._found(sets.query, sets.self_index, min(NEAREST, sets.available), progress=advance)
+            return self._search(sets.query, sets.self_index, min(NEAREST, sets.available), progress=advance)
 
     def nearest_of(self, queries: np.ndarray, k: int) -> Nearest:
         """Of some queries, given as numbers below Q."""
@@ -99,11 +100,11 @@ class Tested:
         if "nearest" in self.__dict__ and k <= self.nearest.place.shape[1]:
             return Nearest(self.nearest.place[queries, :k], self.nearest.similarity[queries, :k])
         own = None if sets.self_index is None else sets.self_index[queries]
-        return self._found(sets.query[torch.from_numpy(queries)], own, min(k, sets.available))
+        return self._search(sets.query[torch.from_numpy(queries)], own, min(k, sets.available))
 
-    def _found(self, query: torch.Tensor, own: np.ndarray | None, k: int, **options) -> Nearest:
-        found = neighbours(query, self.sets.gallery, k, self_index=own, **options)
-        return Nearest(self.gallery[found.index.numpy()], found.similarity.numpy())
+    def _search(self, query: torch.Tensor, own: np.ndarray | None, k: int, **options) -> Nearest:
+        nearest = neighbours(query, self.sets.gallery, k, self_index=own, **options)
+        return Nearest(self.gallery[nearest.index.numpy()], nearest.similarity.numpy())
 
     @cached_property
     def precision(self) -> np.ndarray | None:
@@ -125,21 +126,29 @@ def chosen(comparison: Comparison) -> tuple[Tested, Tested | None]:
     """The two runs that are looked at: the best method's, and that of the worst trained one, else of an untrained one;
     each the first fold of the first seed. None where no second one is tested on the same images."""
     best = (comparison.trained or comparison.methods)[0]
-    member = first_member(best)
-    first = Tested.of(member.run, best.name)
-    worse = [m for m in reversed(comparison.trained) if m is not best] + [
-        m for m in comparison.methods if m.kind == "untrained" and m is not best
-    ]
-    for method in worse[:1]:
+    first = Tested.of(first_member(best).run, best.name)
+    worse = [method for method in reversed(comparison.trained) if method is not best]
+    worse += [method for method in comparison.methods if not method.trained and method is not best]
+    return first, _beside(first_member(best), worse[:1])
+
+
+def untrained(comparison: Comparison) -> Tested | None:
+    """The best untrained network on the same test images as the best method's run; None where there is none."""
+    best = (comparison.trained or comparison.methods)[0]
+    return _beside(first_member(best), [m for m in comparison.methods if not m.trained and m is not best])
+
+
+def _beside(member: Member, methods: Sequence[Method]) -> Tested | None:
+    """A run of the first of these methods that was tested on the same images; of the same seed where there is one."""
+    for method in methods:
         other = next((m for m in _ordered(method) if (m.seed, m.fold) == (member.seed, member.fold)), None)
         other = other or first_member(method)
-        same = ("data_hash", "split_hash")
-        if [member.head[key] for key in same] == [other.head[key] for key in same]:
+        if all(member.head[key] == other.head[key] for key in ("data_hash", "split_hash")):
             try:
-                return first, Tested.of(other.run, method.name)
+                return Tested.of(other.run, method.name)
             except NearkinError as error:  # its embeddings are gone
                 note_once(f"{error}; its pictures are left out")
-    return first, None
+    return None
 
 
 def first_member(method: Method) -> Member:

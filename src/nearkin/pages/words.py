@@ -1,27 +1,16 @@
 """Metrics and their intervals as a page writes them."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
-from nearkin.comparison.verdicts import amount, span
+from nearkin.comparison.gather import Member
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.pages.base import Column
+from nearkin.present import Column
 from nearkin.statistics.intervals import Interval
+from nearkin.units import NUMBER, POINTS, SHARE, Unit
 
-ENDS = ("low", "high", "cut")  # what a table has of an interval
-
-
-def shown_metric(metric: str, value: float | None) -> str:
-    """A metric as people read it: shares in per cent."""
-    return "–" if value is None else amount(metric, value)
-
-
-def signed(metric: str, value: float | None) -> str:
-    """A difference as people read it: shares in points."""
-    return "–" if value is None else amount(metric, value, signed=True)
-
-
-# as papers write them; others go by their own names
+# as papers write them; others go by the names they have here
 CALLED = {
     "map_at_r": "MAP@R",
     "map_at_c": "MAP@C",
@@ -35,6 +24,10 @@ CALLED = {
     "f1": "F1",
     "rho": "ρ",
 }
+MAP_AT_R = (
+    "MAP@R: a query's class has R other images; the score is 100 % when these are the R nearest, and falls with every "
+    "wrong image among them, the nearer the more. The more images are searched, the lower it is."
+)
 
 
 def called(metric: str) -> str:
@@ -45,28 +38,49 @@ def called(metric: str) -> str:
     return f"{before}{words}" if before != "train." else f"{words} (training images)"
 
 
-def heading(metric: str) -> str:
-    """Its name above a column."""
-    return f"{called(metric)} %" if metric_of(metric).is_share else called(metric)
+def about(metric: str) -> str:
+    """A metric in a sentence: the first of its description."""
+    if metric == "map_at_r":
+        return MAP_AT_R
+    text = " ".join((metric_of(metric).__doc__ or "").strip().split("\n\n")[0].split())
+    words = re.split(r"(?<=\))\.\s|\.\s+(?=[A-Z])", text)[0].rstrip(".")
+    return f"{words}." if words.startswith(called(metric).partition("@")[0]) else f"{called(metric)}: {words}."
 
 
-def unit(metric: str) -> str:
-    """% for shares."""
-    return "%" if metric_of(metric).is_share else ""
+def unit_of(metric: str) -> Unit:
+    """How its values are written: shares in per cent."""
+    return SHARE if metric_of(metric).is_share else NUMBER
+
+
+def points_of(metric: str) -> Unit:
+    """How differences and the ends of intervals are written: shares in points."""
+    return POINTS if metric_of(metric).is_share else NUMBER
+
+
+def value_words(metric: str, value: float | None) -> str:
+    """A value with its unit: 12.34 %."""
+    return f"{unit_of(metric).text(value)} {unit_of(metric).mark}".strip()
 
 
 def metric_column(metric: str) -> Column:
-    """A column of a grid that shows a metric, which its table has under the metric's name."""
-    return Column(metric, heading(metric), lambda row: shown_metric(metric, row[metric]))
+    """The column of a metric, which its table has under the metric's name."""
+    return Column(metric, called(metric), unit_of(metric))
 
 
-def interval_column(metric: str) -> Column:
-    """The column of a mean's interval; a star where it is cut (`cut_note` explains it)."""
-    return Column("low", "95 % interval", lambda row: span(metric, row["low"], row["high"], cut=row["cut"]))
+def span_columns(metric: str, heading: str = "95 % interval", **looks: Any) -> list[Column]:
+    """The two columns of an interval, shown as one."""
+    unit = points_of(metric)
+    return [Column("low", heading, unit, to="high", **looks), Column("high", unit=unit)]
+
+
+def mean_columns(metric: str) -> list[Column]:
+    """A mean and its interval, what `ends` gives: four columns, shown as two; a star where the interval is cut
+    (`cut_note` explains it)."""
+    return [metric_column(metric), *span_columns(metric, star="cut"), Column("cut")]
 
 
 def ends(interval: Interval | None) -> list[Any]:
-    """A mean and its ENDS: four cells of a table."""
+    """A mean, the ends of its interval, and whether that is cut."""
     return [None] * 4 if interval is None else [interval.mean, interval.low, interval.high, interval.cut]
 
 
@@ -76,11 +90,10 @@ def cut_note(cut: Iterable[bool | None], mark: str = "") -> list[str]:
 
 
 def interval_of(metric: str) -> dict[str, Any]:
-    """What charts of a metric with its interval share: columns, per cent and the title of the axis."""
-    shares = percent(metric, metric, "low", "high")
-    return {"y": metric, "low": "low", "high": "high", "percent": shares, "y_title": heading(metric)}
+    """The columns that charts of a metric with its interval draw."""
+    return {"y": metric, "low": "low", "high": "high"}
 
 
-def percent(metric: str, *columns: str) -> tuple[str, ...]:
-    """The columns of a chart that are shares: those given, if the metric is one."""
-    return columns if metric_of(metric).is_share else ()
+def method_of(member: Member) -> str:
+    """What the study calls a run's method; else its loss."""
+    return ", ".join(member.labels.values()) or str(member.settings["loss.name"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nearkin.present.chart import COLOURS, INK, ROW, Chart, escaped, label, texts
+from nearkin.units import as_number
 
 SERIES = 10  # colours of lines; then they begin again
 SYMBOLS = (("circle", "o"), ("triangle-up", "^"), ("square", "s"), ("diamond", "D"))  # when the colours begin again
@@ -151,6 +152,8 @@ class Points(Chart):
     def _beyond(self, rows: Sequence[dict[str, Any]]) -> list[bool]:
         """Which points lie in the right half: their names stand on the left, so that none leaves the frame."""
         values = [row[self.x] for _, group in self.series() for row in group]
+        if not all(map(as_number, values)):  # names have no middle
+            return [False] * len(rows)
         ends = [math.log(v) if self.log and v > 0 else v for v in (min(values), max(values))]
         middle = sum(ends) / 2
         return [(math.log(row[self.x]) if self.log and row[self.x] > 0 else row[self.x]) > middle for row in rows]

@@ -107,9 +107,8 @@ def find_runs(runs: Path | str = "runs", *, where: Where = (), sort: str | None 
 def conditions(where: Where) -> dict[str, list[str]]:
     """Setting -> the values that it may have, as text, from a mapping or from KEY=VALUE words."""
     if isinstance(where, Mapping):
-        return {
-            key: [str(v) for v in value] if isinstance(value, list) else [str(value)] for key, value in where.items()
-        }
+        lists = {key: value if isinstance(value, list) else [value] for key, value in where.items()}
+        return {key: [str(value) for value in values] for key, values in lists.items()}
     values: dict[str, list[str]] = {}
     for word in where:
         key, equals, value = word.partition("=")

@@ -1,0 +1,109 @@
+"""`nearkin.report`: stored runs as one page, written to a file."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearkin.comparison.gather import gather
+from nearkin.errors import NearkinError
+from nearkin.pages.base import Grid
+from nearkin.pages.build import build
+from nearkin.pages.export import export as export_files
+from nearkin.pages.page import Page, render
+from nearkin.present import Shown, Table
+from nearkin.storage import atomic, check_folder, check_writable
+from nearkin.units import BYTES, counted
+
+MAIN = ("leaderboard-grid", "result")  # ids of the grids that a report is about: of a study, of a run
+
+
+@dataclass
+class Report(Shown):
+    """A page that was written.
+
+    Parameters:
+        path: the page.
+        page: what it shows.
+        files: charts and tables that were written beside it.
+    """
+
+    path: Path
+    page: Page
+    files: Sequence[Path] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The leaderboard of every data set; of one run its metrics."""
+        grids = [part for part in self.page.parts if isinstance(part, Grid) and part.id.startswith(MAIN)]
+        return [grid.table for grid in grids if grid.table is not None]
+
+    @property
+    def words(self) -> list[str]:
+        """Where it was written."""
+        size = BYTES.text(self.path.stat().st_size) if self.path.exists() else "gone"
+        beside = [f"{counted(len(self.files), 'file')} in {self.files[0].parent}"] if self.files else []
+        return [f"written: {line}" for line in (f"{self.path} ({size}); open it in a browser", *beside)]
+
+
+def report(
+    *names: str,
+    runs: Path | str = "runs",
+    output: Path | str = "report.html",
+    metric: str = "map_at_r",
+    by: Sequence[str] | None = None,
+    where: Sequence[str] = (),
+    published: str | None = None,
+    export: Path | str | None = None,
+    map: bool = True,
+) -> Report:
+    """Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained.
+
+    Parameters:
+        names: a study (its name or file), a folder of runs, or runs: hashes, paths.
+        runs: the folder of the stored runs.
+        output: the page that is written.
+        metric: what rows are compared by; it must be stored.
+        by: what rows are, as ["data", "loss"]; None: all axes of the study.
+        where: only the runs with these settings, as ["backbone=resnet50", "dim=512"].
+        published: id of a published table that stands beside.
+        export: a folder for the charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).
+        map: is there a map of the embeddings? It takes the longest.
+
+    Example:
+        nearkin.report("demo", output="demo.html").tables[0].to_pandas()
+    """
+    if not names:
+        raise NearkinError("nothing to report: name a study, a folder of runs, or runs")
+    path = Path(output).expanduser()
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise NearkinError(f"output={path}: the page is HTML, as in {path.with_suffix('.html')}")
+    gathered = gather(names, runs, where)
+    check_writable(path)
+    folder = None if export is None else Path(export).expanduser()
+    if folder is not None:
+        check_folder(folder)
+    command = _command(names, path, metric, by, where, published, map)
+    page = build(gathered, metric=metric, by=by, published=published, map=map, command=command)
+    with atomic(path) as scratch:
+        (scratch / path.name).write_text(render(page), encoding="utf-8")
+    return Report(path, page, export_files(page, folder) if folder is not None else ())
+
+
+def _command(
+    names: Sequence[str],
+    path: Path,
+    metric: str,
+    by: Sequence[str] | None,
+    where: Sequence[str],
+    published: str | None,
+    with_map: bool,
+) -> str:
+    """How the page is made again, without folders of this machine."""
+    words = [Path(name).name if Path(name).is_absolute() else name for name in names]
+    words += ["-o", path.name]
+    words += ["--metric", metric] if metric != "map_at_r" else []
+    words += ["--by", ",".join(by)] if by else []
+    words += [word for condition in where for word in ("--where", condition)]
+    words += ["--published", published] if published else []
+    return shlex.join(["nearkin", "report", *words, *([] if with_map else ["--no-map"])])
