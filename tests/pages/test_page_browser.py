@@ -67,6 +67,12 @@ def test_a_click_sorts_and_a_menu_filters(view, file):
     kept = [row[name] for row in table["rows"] if row[kind] == "classification"]
     assert kept
     assert sorted(row[method] for row in rows(page, "leaderboard-grid")) == sorted(kept)
+    drawn = page.evaluate("document.querySelector('#leaderboard-chart .plot').data.flatMap(trace => trace.y)")
+    assert len(drawn) == len(kept)  # charts show what the menus choose
+    assert len(page.evaluate("document.querySelector('#first-means .plot').data.flatMap(trace => trace.y)")) > len(kept)
+    page.select_option("#leaderboard-grid .filters select", "")
+    drawn = page.evaluate("document.querySelector('#leaderboard-chart .plot').data.flatMap(trace => trace.y)")
+    assert len(drawn) == len(table["rows"])
     assert wrong == []
 
 

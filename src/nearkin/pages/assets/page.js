@@ -3,6 +3,7 @@
 const nearkin = (() => {
   const kinds = {};
   const repaint = [];
+  const followers = {};
   let all = {};
 
   function make(tag, text, settings) {
@@ -47,6 +48,10 @@ const nearkin = (() => {
     return isColour ? colour(value.slice(1)) : value;
   }
 
+  // the menus of one grid choose methods; other grids and charts show the same ones. null: all of them
+  function follow(grid, show) { (followers[grid] ||= []).push(show); }
+  function choose(grid, methods) { (followers[grid] || []).forEach((show) => show(methods)); }
+
   function start() {
     all = JSON.parse(document.getElementById("data").textContent);
     for (const element of document.querySelectorAll("[data-part]")) {
@@ -62,7 +67,7 @@ const nearkin = (() => {
     document.documentElement.dataset.ready = "yes";
   }
 
-  return {part: (kind, begin) => { kinds[kind] = begin; }, start, make, csv, themed, colour, repaint, data: (id) => all[id]};
+  return {part: (kind, begin) => { kinds[kind] = begin; }, start, make, csv, themed, colour, repaint, follow, choose, data: (id) => all[id]};
 })();
 
 nearkin.part("grid", (element, data) => {
@@ -70,7 +75,9 @@ nearkin.part("grid", (element, data) => {
   const heads = [...element.querySelectorAll("th")];
   const lines = [...body.rows].map((line) => ({line, values: data.table.rows[Number(line.dataset.row)]}));
   const chosen = {};
+  const methodColumn = data.table.header.indexOf("method");
   let wanted = "";
+  let methods = null;
 
   function compare(a, b) {
     if (a === b) return 0;
@@ -98,9 +105,14 @@ nearkin.part("grid", (element, data) => {
   function filter() {
     for (const {line, values} of lines) {
       const kept = Object.entries(chosen).every(([column, value]) => value === "" || String(values[column]) === value);
-      line.hidden = !kept || !(wanted === "" || line.textContent.toLowerCase().includes(wanted));
+      const followed = methods === null || methods.has(String(values[methodColumn]));
+      line.hidden = !kept || !followed || !(wanted === "" || line.textContent.toLowerCase().includes(wanted));
     }
+    if (data.slice !== element.id) return;
+    const shown = lines.filter((each) => !each.line.hidden).map((each) => String(each.values[methodColumn]));
+    nearkin.choose(element.id, shown.length === lines.length ? null : new Set(shown));
   }
+  if (data.slice && data.slice !== element.id) nearkin.follow(data.slice, (others) => { methods = others; filter(); });
 
   for (const head of heads) {
     const button = nearkin.make("button", head.textContent, {type: "button"});
@@ -127,20 +139,59 @@ nearkin.part("grid", (element, data) => {
   }
 });
 
+// A figure with some of its names: the methods that are chosen, and of those the first ones; see slicing.py.
+nearkin.sliced = (figure, data, methods) => {
+  const among = data.names.filter(([, method]) => methods === null || methods.has(method));
+  const names = new Set(among.slice(0, data.most).map(([name]) => name));
+  const cut = among.length > names.size ? `Drawn are the first ${names.size} of ${among.length.toLocaleString("en")}; the numbers have all.` : "";
+  if (names.size === data.names.length) return [figure, cut];
+  if (data.at === "name") {
+    const groups = new Set(figure.data.filter((trace) => names.has(trace.name)).map((trace) => trace.legendgroup));
+    const traces = figure.data.filter((trace) => groups.has(trace.legendgroup));
+    return [{...figure, data: methods === null ? traces : traces.map((trace) => ({...trace, visible: true}))}, cut];
+  }
+  const traces = figure.data.map((trace) => {
+    const some = (values) => (Array.isArray(values) ? values.filter((_, i) => names.has(trace[data.at][i])) : values);
+    const kept = {...trace};
+    for (const key of ["x", "y", "text", "textposition"]) if (key in trace) kept[key] = some(trace[key]);
+    for (const key of ["error_x", "error_y"]) {
+      if (key in trace) kept[key] = {...trace[key], array: some(trace[key].array), arrayminus: some(trace[key].arrayminus)};
+    }
+    return kept;
+  });
+  const layout = {...figure.layout};
+  const side = {x: "xaxis", y: "yaxis"}[data.at];
+  let short = figure.short;
+  if (side && layout[side].categoryarray) {
+    const all = layout[side].categoryarray;
+    const kept = all.filter((name) => names.has(name));
+    layout[side] = {...layout[side], categoryarray: kept};
+    if (layout[side].ticktext) {
+      Object.assign(layout[side], {ticktext: kept, tickvals: kept.map((_, i) => i), range: [kept.length - 0.4, -0.6]});
+      short = short && short.filter((_, i) => names.has(all[i]));
+    }
+  }
+  return [{...figure, data: traces, layout, short, height: figure.height - data.row * (data.names.length - names.size)}, cut];
+};
+
 nearkin.part("chart", (element, data) => {
   const place = element.querySelector(".plot");
   const settings = {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"], displayModeBar: "hover"};
+  let methods = null;
   function draw() {
-    const figure = nearkin.themed(data.figure);
+    const [drawn, cut] = data.names ? nearkin.sliced(data.figure, data, methods) : [data.figure, ""];
+    element.querySelector(".note.rows").textContent = cut;
+    const figure = nearkin.themed(drawn);
     if (place.clientWidth < 560) {                                // a phone: short names, few ticks
-      if (data.figure.short) figure.layout.yaxis.ticktext = data.figure.short;
+      if (drawn.short) figure.layout.yaxis.ticktext = drawn.short;
       if (!figure.layout.xaxis.type) Object.assign(figure.layout.xaxis, {nticks: 5, tickangle: 0});
       figure.layout.font.size = 11;
     }
-    place.style.height = data.figure.height + "px";
+    place.style.height = drawn.height + "px";
     Plotly.react(place, figure.data, figure.layout, settings);
   }
-  place.style.minHeight = data.figure.height + "px";
+  if (data.slice) nearkin.follow(data.slice, (others) => { methods = others; if (place.firstChild) draw(); });
+  if (!data.names) place.style.minHeight = data.figure.height + "px";
   const watch = new IntersectionObserver((seen) => {            // a figure is drawn when it comes near
     if (!seen.some((each) => each.isIntersecting)) return;
     watch.disconnect();
