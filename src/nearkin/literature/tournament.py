@@ -1,15 +1,19 @@
 """The tournament of Psomas 2020: ranks of ten losses in every experiment on a data set, computed from its tables."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearkin.errors import NearkinError, choices
 from nearkin.literature.flags import experiments, over_folds
 from nearkin.literature.table import Cell, PublishedTable, scores
 from nearkin.literature.tables import table, tables
 from nearkin.present import Column, Table
-from nearkin.statistics.ranks import Tournament, tournament
 from nearkin.units import NUMBER
+
+if TYPE_CHECKING:
+    from nearkin.statistics.ranks import Tournament
 
 PRINTED = {"CUB200-2011": "thesis_t11"}  # the only data set whose tournament the thesis prints
 
@@ -39,6 +43,8 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
     if dataset.lower() not in named:
         raise NearkinError(f"no published tournament on {dataset!r}: {choices(dataset, datasets())}")
     name = named[dataset.lower()]
+    from nearkin.statistics.ranks import tournament  # here: the list of published tables needs no scipy
+
     tables_of_dataset = experiments({t.id: t for t in tables()}, name)
     methods, values = scores(tables_of_dataset)  # (N, k)
     printed = table(PRINTED[name]) if name in PRINTED else None
