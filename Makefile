@@ -21,10 +21,12 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/nearkin demo --workers 2
 
-# docs/images/report.png: the demo's page in a headless Chromium (needs `chromium`)
+# docs/images/report: the demo's page in a headless Chromium (needs `chromium`), on a desktop, a phone and in the dark
 screenshots: $(READY)
 	@$(BIN)/nearkin demo --workers 2
-	@$(BIN)/python examples/screenshots.py report.html docs/images
+	@$(BIN)/nearkin analyse spectrum demo
+	@$(BIN)/nearkin report demo
+	@$(BIN)/python examples/screenshots.py report.html docs/images/report
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet src tests bench examples || { echo "make format: some files are not formatted"; exit 1; }

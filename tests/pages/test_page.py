@@ -14,6 +14,7 @@ from nearkin.pages.base import Figure, Grid, Section, Words, slug
 from nearkin.pages.build import build
 from nearkin.pages.export import export
 from nearkin.pages.page import Page, embedded, render
+from nearkin.pages.report import report
 from nearkin.pages.scrub import Scrubber
 from nearkin.present import Bars, Column, Dots, Heatmap, Lines, Points, Ranks, Table
 from nearkin.units import SHARE
@@ -155,3 +156,19 @@ def test_the_command_makes_folders_and_writes_the_same_page_twice(store, tmp_pat
     assert str(tmp_path) not in text
     again = build(gather(["plain"], store), map=False, command="nearkin report plain -o report.html --no-map")
     assert text == render(again)  # nothing in it depends on the day
+
+
+def test_the_call_returns_what_the_command_writes(store, tmp_path):
+    written = report("plain", runs=store, output=tmp_path / "a" / "report.html", where=["loss=triplet"], map=False)
+    words = ["report", "plain", "--runs", str(store), "-o", str(tmp_path / "b" / "report.html"), "--no-map"]
+    result = CliRunner().invoke(app, [*words, "--where", "loss=triplet"])
+    assert result.exception is None, result.exception
+    assert (tmp_path / "b" / "report.html").read_text() == written.path.read_text()
+    assert str(written.path) in str(written)
+    board = written.tables[0]
+    trained = [row["method"] for row in board if row["kind"] != "untrained"]
+    assert len(trained) == 1
+    assert "<table" in written._repr_html_()
+    assert written.to_arrow().num_rows == len(board)
+    with pytest.raises(NearkinError, match="where=loss=x: no run has it"):
+        report("plain", runs=store, output=tmp_path / "c.html", where=["loss=x"])

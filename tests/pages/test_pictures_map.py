@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from pages.browser import chromium  # noqa: F401 a fixture
+from pages.browser import chromium, opened  # noqa: F401 a fixture
 from pictured import clusters, pictured, write_run
 
 import nearkin
@@ -218,3 +218,18 @@ def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noq
     assert page.locator(".map-tools option").first.text_content() == "all"
     assert wrong == []
     assert requests == [file.as_uri()]
+
+
+def test_long_class_names_do_not_widen_a_phone(tmp_path, chromium):  # noqa: F811 the fixture
+    names = [f"{letter}_{'a_very_long_name_of_a_class_' * 6}" for letter in "abcdef"]
+    tested, _ = pictured(tmp_path, names=names)
+    sprite = Sprite()
+    section = maps.section(tested, sprite, "pca")
+    section.parts.append(sprite.part())
+    file = tmp_path / "page.html"
+    file.write_text(render(Page("Map", [], [], [section])))
+    with opened(chromium, file, viewport={"width": 390, "height": 844}) as (page, wrong):
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        box = page.locator(".map-tools select").bounding_box()
+        assert box["x"] + box["width"] <= 390
+        assert wrong == []

@@ -224,7 +224,7 @@ class TestLowIsBetter:
             for loss, v in (("triplet", 0.9), ("margin", 0.1), ("untrained", 0.5))
         }
         words = words_in(page_of(study(tmp_path, values), metric="hubness@1"))
-        assert "1 of 2 trained rows are worse, on common seeds and not tested" in words
+        assert "1 of 2 trained rows is worse, on common seeds and not tested" in words
 
     def test_the_lowest_validation_chooses_p_switch(self, tmp_path):
         axes, values, validation = ("regulariser.p_switch",), {}, {}

@@ -98,15 +98,14 @@ def _untrained(material: Material, board: Board) -> list[Fact]:
     best = next((method for method in board.methods if not method.trained and method.interval is not None), None)
     if best is None or best.interval is None or not board.trained:
         return []
-    words = f"{best.name}: {untrained_words(best.members[0])}"
+    weights = best.members[0].settings.get("model.weights")
+    words = f"{best.name}: {'random weights' if weights is None else untrained_words(best.members[0])}"
     if sign:
         pairs = judge([(method.row, best.row) for method in board.trained])
         gains = [sign * pair.difference.mean for pair in pairs if pair.difference is not None]
         worse = sum(gain < 0 for gain in gains)
-        words += "; what is better was learned"
-        if worse:
-            words = words.removesuffix("what is better was learned")
-            words += f"{worse} of {len(gains)} trained rows are worse, on common seeds and not tested"
+        are = f"{worse} of {counted(len(gains), 'trained row')} {'is' if worse == 1 else 'are'} worse"
+        words += f"; {are}, on common seeds and not tested" if worse else "; what is better was learned"
     return [(f"{board.where}Without training", value_words(metric, best.interval.mean), words)]
 
 

@@ -121,7 +121,7 @@ class Suspects(Part):
         )
         votes, agree = round(row["share"] * self.k), round(row["own share"] * self.k)
         counts = f"{votes} of {self.k} neighbours; {agree} agree with the label"
-        file = row["file"] or f"row {number}"
+        file = row["file"] or f"image {number}"
         image = thumb(self.tiles.get(number), f"labelled {name}, {file}", "asked")
         return Markup(
             '<li class="card"><p>labelled <strong>{}</strong>, neighbours say <strong>{}</strong><br>'

@@ -61,7 +61,7 @@ def section(best: Tested, other: Tested | None, sprite: Sprite, id: str = "neigh
     return Section(id, "Nearest neighbours", lead, parts)
 
 
-def typical(best: Tested, other: Tested | None, sprite: Sprite, id: str, k: int = 6) -> Part | None:
+def typical(best: Tested, other: Tested | None, sprite: Sprite, id: str, k: int = 5) -> Part | None:
     """One query in the middle, whose MAP@R is nearest to the median; None where there are no values or no pictures."""
     try:
         queries = picked_queries(best)["median"][:1]
@@ -173,7 +173,7 @@ class Sheet(Part):
     def _block(self, methods: dict[str, list[dict]]) -> Markup:
         first = next(iter(methods.values()))[0]
         row, name = first["query row"], first["query class"]
-        file = first["query file"] or f"row {row}"
+        file = first["query file"] or f"image {row}"
         query = Markup(
             '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, {}</span>'
             "</figcaption></figure>"
@@ -193,7 +193,7 @@ class Sheet(Part):
     def _item(self, answer: dict) -> Markup:
         word, mark = ("right", "✓") if answer["right"] else ("wrong", "✗")
         name, row = answer["class"], answer["neighbour row"]
-        label = f"{word}: {name}, row {row}, similarity {NUMBER.text(answer['similarity'])}"
+        label = f"{word}: {name}, image {row}, similarity {NUMBER.text(answer['similarity'])}"
         return Markup(
             '<li class="{}">{}<span class="mark" aria-hidden="true">{}</span>'
             '<span class="name" title="{}">{}</span></li>'

@@ -34,7 +34,10 @@ def _commands(material: Material) -> str:
     gathered, name = material.gathered, material.gathered.name
     methods = [method for board in material.boards[:1] for method in board.trained or board.methods]
     best = (methods[0].members if methods else gathered.members)[0].run.hash
-    lines = [(f"nearkin reproduce {best}", "trains one run again and compares"), (material.command, "writes this page")]
+    lines = [
+        (f"nearkin runs reproduce {best}", "trains one run again and compares"),
+        (material.command, "writes this page"),
+    ]
     if gathered.axes:
         lines = [
             (f"nearkin study {name}.yaml", "the file below; what is stored is not trained again"),
