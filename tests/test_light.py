@@ -119,7 +119,7 @@ class TestCommands:
             (["explain", "train.lr", "--json"], '"train.lr"'),
             (["published"], "thesis_t6a"),
             (["published", "thesis_t11"], "misprint"),
-            (["claims"], "claims in their own tables"),
+            (["published", "--claims"], "claims in their own tables"),
             (["runs", "list", "--runs", "RUNS", "--where", "loss=margin", "--sort", "map_at_r"], "000000000001"),
             (["runs", "list", "--runs", "RUNS", "--json"], '"hash": "000000000001"'),
             (["runs", "--help"], "verify"),

@@ -45,7 +45,9 @@ def test_memory_is_a_longer_reference_set(name):
         memory.add(z[rest], y[rest], step=1)
         anchors, twin = (z[here].clone().requires_grad_() for _ in range(2))
         found = objective(anchors, y[here], seeded(), memory)
-        longer = Pairs(twin, y[here], references=torch.cat([twin, z[rest]]), reference_labels=y, own=torch.arange(12))
+        longer = Pairs(
+            twin, y[here], references=torch.cat([twin, z[rest]]), reference_labels=y, self_index=torch.arange(12)
+        )
         expected = objective(longer, y[here], seeded())
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
         slopes = torch.autograd.grad(found, anchors), torch.autograd.grad(expected, twin)

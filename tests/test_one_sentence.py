@@ -42,9 +42,9 @@ def test_an_infinite_number(key, value):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"loss": "nearkin.losses"}, "loss 'nearkin.losses' is a module; wanted is a nearkin.losses.Loss"),
-        ({"sampler": "collections.Counter"}, "is the class Counter; wanted is a nearkin.samplers.BatchSampler"),
-        ({"miner": "json.JSONDecoder"}, "is the class JSONDecoder; wanted is a nearkin.miners.Miner"),
+        ({"loss": "nearkin.losses"}, "loss 'nearkin.losses' is a module; it must be a nearkin.losses.Loss"),
+        ({"sampler": "collections.Counter"}, "is the class Counter; it must be a nearkin.samplers.BatchSampler"),
+        ({"miner": "json.JSONDecoder"}, "is the class JSONDecoder; it must be a nearkin.miners.Miner"),
     ],
     ids=str,
 )
@@ -61,7 +61,7 @@ def test_an_import_path_to_something_else(words, said):
         ({"sampler": "gc", "sampler.per_class": 5}, "train.batch=32 is not divisible by sampler.per_class=5"),
         ({"sampler": "ddm", "sampler.big_batch": 16}, "sampler.big_batch=16 must be at least train.batch=32"),
         ({"sampler": "balanced", "sampler.per_class": 3}, "train.batch=32 is not divisible by sampler.per_class=3"),
-        ({"sampler": "spc", "sampler.per_class": 0}, "sampler.per_class=0: at least 1"),
+        ({"sampler": "spc", "sampler.per_class": 0}, "sampler.per_class=0: must be at least 1"),
     ],
     ids=str,
 )

@@ -36,7 +36,7 @@ def test_self_is_excluded_by_index_so_that_duplicates_stay():
 
 def test_references_with_the_anchors_among_them():
     """A memory: the batch, then rows that are no anchors."""
-    pairs = Pairs(Z[:3], Y[:3], references=Z, reference_labels=Y, own=torch.arange(3))
+    pairs = Pairs(Z[:3], Y[:3], references=Z, reference_labels=Y, self_index=torch.arange(3))
     square = Pairs.of(Z, Y)
     torch.testing.assert_close(pairs.s, square.s[:3])
     torch.testing.assert_close(pairs.d_at(torch.tensor([0, 1]), torch.tensor([5, 4])), square.d[[0, 1], [5, 4]])

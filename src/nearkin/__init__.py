@@ -17,10 +17,13 @@ __version__ = "0.1.0"
 _PLACES = {  # public name -> module, or module:attribute; imported when the name is first used: torch takes seconds
     "NearkinError": "nearkin.errors:NearkinError",
     "RunSpec": "nearkin.config.spec:RunSpec",
+    "analyse": "nearkin.analysis.perform:analyse",
     "analysis": "nearkin.analysis",
+    "compare": "nearkin.comparison.result:compare",
     "data": "nearkin.data",
     "embed": "nearkin.runs.embed:embed",
     "evaluate": "nearkin.evaluation.retrieval:evaluate",
+    "find_runs": "nearkin.runs.listing:find_runs",
     "load": "nearkin.runs.embed:load",
     "losses": "nearkin.losses",
     "make_spec": "nearkin.config.spec:make_spec",
@@ -29,23 +32,32 @@ _PLACES = {  # public name -> module, or module:attribute; imported when the nam
     "miners": "nearkin.miners",
     "models": "nearkin.models",
     "protocols": "nearkin.protocols",
+    "published": "nearkin.literature.shown:published",
     "regularisers": "nearkin.regularisers",
+    "report": "nearkin.pages.report:report",
     "reproduce": "nearkin.runs.reproduce:reproduce",
     "samplers": "nearkin.samplers",
+    "study": "nearkin.tuning.study:study",
     "test": "nearkin.runs.test:test",
     "train": "nearkin.runs.fit:train",
 }
 
 if TYPE_CHECKING:
     from nearkin import analysis, data, losses, methods, miners, models, protocols, regularisers, samplers
+    from nearkin.analysis.perform import analyse
+    from nearkin.comparison.result import compare
     from nearkin.config.spec import RunSpec, make_spec
     from nearkin.errors import NearkinError
     from nearkin.evaluation import metrics
     from nearkin.evaluation.retrieval import evaluate
+    from nearkin.literature.shown import published
+    from nearkin.pages.report import report
     from nearkin.runs.embed import embed, load
     from nearkin.runs.fit import train
+    from nearkin.runs.listing import find_runs
     from nearkin.runs.reproduce import reproduce
     from nearkin.runs.test import test
+    from nearkin.tuning.study import study
 else:
 
     def __getattr__(name: str) -> Any:
@@ -61,10 +73,13 @@ else:
 __all__ = [
     "NearkinError",
     "RunSpec",
+    "analyse",
     "analysis",
+    "compare",
     "data",
     "embed",
     "evaluate",
+    "find_runs",
     "load",
     "losses",
     "make_spec",
@@ -73,9 +88,12 @@ __all__ = [
     "miners",
     "models",
     "protocols",
+    "published",
     "regularisers",
+    "report",
     "reproduce",
     "samplers",
+    "study",
     "test",
     "train",
 ]

@@ -71,7 +71,7 @@ class Memory:
             pairs.labels,
             references=torch.cat([pairs.z, self.z[: len(self)].to(pairs.z.dtype)]),  # (B + M, D)
             reference_labels=torch.cat([pairs.labels, self.labels[: len(self)]]),  # (B + M,)
-            own=torch.arange(len(pairs.z), device=pairs.z.device),
+            self_index=torch.arange(len(pairs.z), device=pairs.z.device),
         )
 
     def add(self, z: Tensor, labels: Tensor, step: int) -> None:

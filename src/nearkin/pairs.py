@@ -94,15 +94,15 @@ class Pairs:
         labels: (B,), their classes, integers.
         references: (M, D), raw; None: the anchors themselves, M = B.
         reference_labels: (M,); must come with `references`.
-        own: (B,), the column of each anchor that is the anchor itself; None: no reference is an anchor. It is read
-            only if there are `references`; without them anchor i is column i.
+        self_index: (B,), the column of each anchor that is the anchor itself; None: no reference is an anchor. It is
+            read only if there are `references`; without them anchor i is column i.
 
     Attributes (computed ones on first use):
         z, reference_z: (B, D) and (M, D), raw, in at least float32.
         labels, reference_labels: (B,) and (M,).
         classes: their names, if the labels were strings (class k is classes[k]); else None.
         square: bool, the references are the anchors themselves.
-        own: (B,) or None, as above.
+        self_index: (B,) or None, as above.
         e, reference_e: (B, D) and (M, D), the unit vectors.
         s: (B, M), cosine similarities.
         d, d2: (B, M), distances of the unit vectors and their squares; exactly 0 for a vector and its copies.
@@ -123,7 +123,7 @@ class Pairs:
         *,
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
-        own: Tensor | None = None,
+        self_index: Tensor | None = None,
     ):
         self.z = at_least_float32(z)  # (B, D), raw
         self.labels = labels  # (B,)
@@ -131,14 +131,14 @@ class Pairs:
         if references is None or reference_labels is None:
             self.reference_z = self.z  # (M, D), raw
             self.reference_labels = labels  # (M,)
-            self.own: Tensor | None = torch.arange(len(z), device=z.device)
+            self.self_index: Tensor | None = torch.arange(len(z), device=z.device)
         else:
             self.reference_z = at_least_float32(references)
             if self.reference_z.dtype != self.z.dtype:  # float64 embeddings, float32 proxies
                 common = torch.promote_types(self.z.dtype, self.reference_z.dtype)
                 self.z, self.reference_z = self.z.to(common), self.reference_z.to(common)
             self.reference_labels = reference_labels
-            self.own = own
+            self.self_index = self_index
 
     @classmethod
     def of(cls, embeddings: Any, labels: Any, *, ref_emb: Any = None, ref_labels: Any = None) -> "Pairs":
@@ -274,9 +274,9 @@ class Pairs:
     @cached_property
     def positive(self) -> Tensor:
         """(B, M) bool: of one class, but not the anchor itself; after `restrict`, only the pairs that are kept."""
-        if self.own is None:
+        if self.self_index is None:
             return self.same
-        return self.same.scatter(1, self.own[:, None], False)  # (B, M) bool
+        return self.same.scatter(1, self.self_index[:, None], False)  # (B, M) bool
 
     @cached_property
     def negative(self) -> Tensor:
@@ -299,11 +299,11 @@ class Pairs:
         other.reference_labels = labels if reference_labels is None else reference_labels
         return other
 
-    def restrict(self, kept: PairMasks) -> "Pairs":
+    def restrict(self, masks: PairMasks) -> "Pairs":
         """The same with `positive` and `negative` reduced to the pairs that a miner keeps; none are added."""
         other = copy.copy(self)
-        other.__dict__["positive"] = self.positive & kept.positive
-        other.__dict__["negative"] = self.negative & kept.negative
+        other.__dict__["positive"] = self.positive & masks.positive
+        other.__dict__["negative"] = self.negative & masks.negative
         return other
 
     def detach(self) -> "Pairs":

@@ -126,7 +126,7 @@ class Registry:
             raise NearkinError(f"{self.kind} {path!r} cannot be imported: {error}") from error
         if not (isinstance(part, type) and issubclass(part, self._bases)) and not self._form(part):
             what = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
-            raise NearkinError(f"{self.kind} {path!r} is {what}; wanted is {self._wanted}")
+            raise NearkinError(f"{self.kind} {path!r} is {what}; it must be {self._wanted}")
         self._imported[path] = part
         return part
 

@@ -8,9 +8,9 @@ import torch
 from typer.testing import CliRunner
 
 import nearkin
+from nearkin.analysis._regions import parts_of, regions, shares
 from nearkin.analysis.activation import strongest
 from nearkin.analysis.embedded import last_map, loaded
-from nearkin.analysis.regions import parts_of, regions, shares
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.models import build_model
@@ -114,12 +114,11 @@ def test_from_the_command_line(tiny, tmp_path):
     assert files == {
         "activation.json",
         "activation.md",
-        "activation-sheets.json",
         "activation.npz",
         "activation-channels.parquet",
         "activation-pairs.parquet",
-        "activation_channels.png",
-        "activation_pairs.png",
+        "activation-channels.png",
+        "activation-pairs.png",
     }
 
     pair = [int(row) for row in seen.rows[[3, 9]]]

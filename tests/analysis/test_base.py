@@ -9,12 +9,17 @@ import pytest
 from stores import add_run, losses_study
 from typer.testing import CliRunner
 
-from nearkin.analysis.base import Analysis
+from nearkin.analysis import Analysis, analyse
+from nearkin.analysis.base import stored, stored_numbers
 from nearkin.analysis.embedded import stratified
+from nearkin.analysis.perform import folder_of
 from nearkin.cli.app import app
-from nearkin.comparison.pages import Sheet
+from nearkin.cli.flags import in_flags
+from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
+from nearkin.present import Bars, Column, Table
 from nearkin.registry import ANALYSES
+from nearkin.units import NUMBER
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Single(Analysis):
         return cls(run.hash)
 
     @property
-    def summary(self):
+    def numbers(self):
         return {"first": self.value[0], "run": self.value}
 
 
@@ -41,17 +46,17 @@ class Both(Analysis):
         return cls([m.run.hash for m in gathered.tested], {"images": images, "seed": seed})
 
     @property
-    def summary(self):
+    def numbers(self):
         return {"runs": self.names}
 
-    def sheets(self):
-        return {"both": Sheet("runs", ["run", "length"], [[n, str(len(n))] for n in self.names], 1, ["a note"])}
-
+    @property
     def tables(self):
-        return {"lengths": (["run", "length"], [[n, len(n) + 0.5] for n in self.names])}
+        length = Column("length", unit=NUMBER, digits=1)
+        return [Table("lengths", ["run", length], [[n, len(n) + 0.5] for n in self.names], "runs", ["a note"])]
 
-    def files(self):
-        return {"both.txt": lambda path: path.write_text("x")}
+    @property
+    def charts(self):
+        return [Bars(name="bars", table=self.tables[0], x="run", y="length")]
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Nothing(Both):
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(ANALYSES, "_classes", dict(ANALYSES._classes))
+    monkeypatch.setattr(ANALYSES, "_registered", dict(ANALYSES._classes))
     for name, cls in (("single", Single), ("both", Both), ("nothing", Nothing)):
         ANALYSES.register(name)(cls)
 
@@ -86,9 +91,9 @@ def call(*words):
 def test_one_run(store, tmp_path):
     told = json.loads(call("single", "contrastive0", "--runs", store, "--json"))
     assert told == {"first": "c", "run": "contrastive0"}
-    assert json.loads((store / "contrastive0" / "analysis" / "single.json").read_text()) == told
+    assert stored_numbers(Single, store / "contrastive0" / "analysis") == told
     call("single", store / "contrastive0", "-o", tmp_path / "there")  # by its path, whatever --runs is
-    assert json.loads((tmp_path / "there" / "single.json").read_text()) == told
+    assert stored_numbers(Single, tmp_path / "there") == told
 
 
 def test_a_study_run_by_run(store, tmp_path):
@@ -97,7 +102,7 @@ def test_a_study_run_by_run(store, tmp_path):
     assert list(told) == hashes
     for name in hashes:
         for folder in (store / name / "analysis", tmp_path / "there" / name):
-            assert json.loads((folder / "single.json").read_text()) == told[name]
+            assert stored_numbers(Single, folder) == told[name]
     printed = call("single", "toy", "--runs", store)
     assert all(name in printed for name in hashes)
 
@@ -105,16 +110,44 @@ def test_a_study_run_by_run(store, tmp_path):
 def test_runs_together(store, tmp_path):
     told = json.loads(call("both", "toy", "--runs", store, "--json", "--images", 7, "-o", tmp_path / "there"))
     for folder in (store / "studies" / "toy" / "analysis", tmp_path / "there"):
-        names = {"both.json", "both-lengths.parquet", "both-sheets.json", "both.md", "both.txt"}
+        names = {"both.json", "both-lengths.parquet", "both-bars.png", "both.md"}
         assert {file.name for file in folder.iterdir()} == names
-        stored = json.loads((folder / "both.json").read_text())
-        assert stored == {"version": 1, "options": {"images": 7, "seed": 0}, "runs": told["runs"]}
+        assert stored_numbers(Both, folder, {"images": 7, "seed": 0}) == told
+        assert stored_numbers(Both, folder, {"images": 8, "seed": 0}) is None
         assert pq.read_table(folder / "both-lengths.parquet")["length"].to_pylist() == [12.5, 12.5, 12.5]
-    assert "| contrastive0 | 12 |" in (tmp_path / "there" / "both.md").read_text()
+        assert stored(Both, folder).tables[0].markdown() == Both(told["runs"], {}).tables[0].markdown()
+    assert "| contrastive0 | 12.5 |" in (tmp_path / "there" / "both.md").read_text()
     call("both", "contrastive0", "triplet", "--runs", store, "--all")
-    stored = json.loads((store / "analysis" / "both.json").read_text())
-    assert stored["options"]["images"] is None
-    assert stored["runs"] == ["contrastive0", "triplet00000"]
+    content = json.loads((store / "analysis" / "both.json").read_text())
+    assert content["options"]["images"] is None
+    assert content["numbers"] == {"runs": ["contrastive0", "triplet00000"]}
+
+
+def test_the_command_is_the_call(store):
+    """The same numbers, the same printed lines, and a value that notebooks and other tools can read."""
+    result = analyse("both", "toy", runs=store, images=7)
+    assert result.numbers == json.loads(call("both", "toy", "--runs", store, "--images", 7, "--json"))
+    assert str(result).split() == call("both", "toy", "--runs", store, "--images", 7).split()
+    assert result.to_arrow()["length"].to_pylist() == [12.5, 12.5, 12.5]
+    assert "<table" in result._repr_html_()
+    assert [chart.name for chart in result.charts] == ["bars"]
+    assert {file.name for file in result.files} >= {"both.json", "both-bars.png"}
+
+
+def test_a_slice_leaves_the_results_of_the_study_alone(store):
+    whole = analyse("both", "toy", runs=store).numbers
+    part = json.loads(call("both", "toy", "--runs", store, "--where", "loss=contrastive", "--json"))
+    assert part == {"runs": ["contrastive0", "contrastive1"]}
+    folder = store / "studies" / "toy" / "analysis"
+    assert stored_numbers(Both, folder) == whole
+    assert stored_numbers(Both, folder / "loss=contrastive") == part
+    assert folder_of(Both, gather(["toy"], store, ["loss=contrastive"])) == folder / "loss=contrastive"
+    for words, message in (
+        (["both", "toy", "--where", "loss=margin"], "where=loss=margin: no run has it"),
+        (["nothing", "--where", "loss=margin"], "where=loss=margin: only stored runs have settings"),
+    ):
+        with pytest.raises(NearkinError, match=message):
+            call(*words, "--runs", store)
 
 
 def test_several_analyses_and_one_that_needs_no_run(store, tmp_path):
@@ -133,12 +166,13 @@ def test_bad_input_is_one_sentence(store):
         (["single", "nope"], "no study and no run 'nope'"),
         (["single", "untested"], "run untested0000 is not tested; nearkin test untested0000"),
         (["both", "toy", "untested"], "no run 'toy'"),
-        (["single", "toy", "--images", "3"], "analysis single takes no --images"),
+        (["single", "toy", "--images", "3"], "--images 3: no option of analysis single; choices: none"),
         (["both", "toy", "--images", "3", "--all"], "--images 3 and --all: one of the two"),
         (["both", "toy", "--images", "0"], "--images 0: at least 1"),
     ]:
-        with pytest.raises(NearkinError, match=match):
+        with pytest.raises(NearkinError) as error:
             call(*words, "--runs", store)
+        assert match in in_flags(str(error.value))
 
 
 def test_a_stratified_sample_takes_the_classes_in_turn():
@@ -168,7 +202,7 @@ def test_files_of_embeddings(tmp_path):
     told = json.loads(call("properties,spectrum", files[0], "--json", "-o", tmp_path / "there"))
     assert set(told["properties"]["properties"]) == {"class", "colour"}
     assert told["spectrum"]["images"] == 40
-    assert (tmp_path / "there" / "spectrum.png").exists()
+    assert (tmp_path / "there" / "spectrum-curves.png").exists()
     for words, said in (
         (("spectrum", *files), "one file of embeddings, not at 2"),
         (("saliency", files[0]), "looks at stored runs"),

@@ -8,8 +8,8 @@ import pytest
 
 import nearkin
 from nearkin.analysis import corruptions as module
-from nearkin.analysis.corrupt import CORRUPTIONS, corrupt
-from nearkin.analysis.corrupted import METRICS, Measured
+from nearkin.analysis._corrupt import CORRUPTIONS, corrupt
+from nearkin.analysis._corrupted import METRICS, Measured
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
@@ -52,7 +52,7 @@ def test_every_number_of_a_run(run, monkeypatch):
     monkeypatch.setattr(module, "CORRUPTIONS", chosen)
     found = Corruptions.of(run)
     stored = run.result["test"]
-    assert found.told["clean"] == {metric: stored[metric] for metric in METRICS}
+    assert found.measured["clean"] == {metric: stored[metric] for metric in METRICS}
     again = Measured(run, None, 0).embedded(None).numpy()  # no corruption by the same road
     with np.load(run.path / "embeddings.npz") as held:
         clean, labels = held["embeddings"], held["labels"]
@@ -64,12 +64,12 @@ def test_every_number_of_a_run(run, monkeypatch):
     table = load_table("glyphs", classes=24, per_class=10)
     images = [corrupt("rotation", table.images[row], 0, row) for row in range(120, 240)]
     other = nearkin.load(run).embed(images)  # by another road
-    own = found.told["corruptions"]["rotation"]
+    own = found.measured["corruptions"]["rotation"]
     assert own["queries"] == pytest.approx(by_loops(other, clean, labels), abs=0.02)
     assert own["all"] == pytest.approx(nearkin.evaluate(other, labels, metrics=list(METRICS)).metrics, abs=0.02)
-    mean = np.mean([found.told["corruptions"][name]["all"]["map_at_r"] for name in chosen])
-    assert found.told["mean"]["all"]["map_at_r"] == pytest.approx(mean)
-    assert found.told["drop"]["all"]["map_at_r"] == pytest.approx(1 - mean / stored["map_at_r"])
+    mean = np.mean([found.measured["corruptions"][name]["all"]["map_at_r"] for name in chosen])
+    assert found.measured["mean"]["all"]["map_at_r"] == pytest.approx(mean)
+    assert found.measured["drop"]["all"]["map_at_r"] == pytest.approx(1 - mean / stored["map_at_r"])
     assert found.strip.shape == (3, 3, 32, 32, 3)
 
 
@@ -89,17 +89,20 @@ def test_it_is_resumed_stored_and_summed_up(run, monkeypatch, tmp_path):
     found = Corruptions.of(run, images=40, seed=1)
     assert begun == [None, "gaussian_noise", "salt_and_pepper", "uniform_noise"]
     assert calls[4:] == [None, *list(CORRUPTIONS)[2:]]  # the first two were kept
-    assert found.told["images"] == 40
-    assert set(found.told["corruptions"]) == set(CORRUPTIONS)
+    assert found.measured["images"] == 40
+    assert set(found.measured["corruptions"]) == set(CORRUPTIONS)
     names = {path.name for path in found.save(run.path / "analysis")}
-    assert {"corruptions.json", "corruptions_strip.png", "corruptions.png"} <= names
+    assert {"corruptions.json", "corruptions-strip.png", "corruptions-bars.png"} <= names
     before = len(calls)
     study = Corruptions.between(gather([run.hash], run.path.parent), images=40, seed=1)
     assert len(calls) == before
-    (own,) = study.summary["methods"].values()
-    assert own["all"]["recall@1"]["jpeg"]["mean"] == found.told["corruptions"]["jpeg"]["all"]["recall@1"]
-    assert study.sheets()["recall@1 all"].rows[0][2] == f"{100 * found.told['clean']['recall@1']:.1f}"
-    assert "corruptions.png" in {path.name for path in study.save(tmp_path)}
+    (own,) = study.numbers["methods"].values()
+    assert own["all"]["recall@1"]["jpeg"]["mean"] == found.measured["corruptions"]["jpeg"]["all"]["recall@1"]
+    table = study.tables[0]
+    assert table.name == "recall-1-all"
+    assert table.column("value clean") == [found.measured["clean"]["recall@1"]]
+    assert table.texts()[0][2] == f"{100 * found.measured['clean']['recall@1']:.1f}"
+    assert "corruptions-drops.png" in {path.name for path in study.save(tmp_path)}
     assert json.loads((tmp_path / "corruptions.json").read_text())["options"] == {"images": 40, "seed": 1}
 
 

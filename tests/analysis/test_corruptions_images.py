@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from scipy import ndimage, stats
 
-from nearkin.analysis.corrupt import CORRUPTIONS, corrupt, corrupt_batch
+from nearkin.analysis._corrupt import CORRUPTIONS, corrupt, corrupt_batch
 from nearkin.errors import NearkinError
 
 MANY = 150

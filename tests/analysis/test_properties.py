@@ -12,10 +12,10 @@ import torch
 from scipy import stats
 
 import nearkin
-from nearkin.analysis.nr_precision import BAR, BINS, categories, nr_precision
-from nearkin.analysis.over_runs import OneMethod, found_in
+from nearkin.analysis._nr_precision import BAR, BINS, categories, nr_precision
+from nearkin.analysis._over_runs import OneMethod, of_each_run
+from nearkin.analysis._properties_study import PropertiesOfStudy
 from nearkin.analysis.properties import Properties, properties, shuffled
-from nearkin.analysis.properties_study import PropertiesOfStudy
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
 from nearkin.errors import NearkinError
@@ -125,7 +125,7 @@ def test_a_text_column_of_a_parquet_file(tmp_path):
     table = pa.table({"embeddings": list(z), "label": [f"c{i // 5}" for i in range(40)], "colour": words})
     pq.write_table(table, tmp_path / "own.parquet")
     found = Properties.of_files([tmp_path / "own.parquet"])
-    own = found.told["properties"]["colour"]
+    own = found.measured["properties"]["colour"]
     assert (own["categories"], own["edges"]) == (2, None)
     expected = by_loops(z.tolist(), [i % 2 for i in range(40)], range(40), range(40))
     assert found.values["colour"] == pytest.approx(expected, rel=1e-5)
@@ -156,7 +156,7 @@ def test_what_comes_with_the_class_is_told_apart():
     colour = np.where(rng.random(240) < 0.8, labels % 2, rng.integers(0, 2, 240))
     tilt = rng.normal(size=240)
     z[:, 7] += 4 * tilt
-    found = properties(torch.from_numpy(z), {"colour": colour, "tilt": tilt}, labels).summary["properties"]
+    found = properties(torch.from_numpy(z), {"colour": colour, "tilt": tilt}, labels).numbers["properties"]
     assert found["colour"]["nr_precision"] == pytest.approx(found["colour"]["by_class"], abs=0.3)
     assert found["colour"]["nr_precision"] > 0.4
     assert not found["colour"]["beyond_class"]
@@ -178,34 +178,34 @@ def test_a_run_a_study_and_a_file(tiny, tmp_path):
     expected = [math.nan if v is None else v for v in by_loops(z.tolist(), faces.tolist(), range(120), range(120))]
     assert found.values["face"] == pytest.approx(expected, nan_ok=True, rel=1e-5)
     assert {"class", "family", "weight", "slant", "rotation", "size", "foreground_hue", "noise"} <= set(found.values)
-    low, high = found.summary["properties"]["rotation"]["edges"][::10]
+    low, high = found.numbers["properties"]["rotation"]["edges"][::10]
     assert low == table.columns["rotation"].min()  # bins are those of the data set, alike for every fold
     assert high == table.columns["rotation"].max()
 
     np.savez(tmp_path / "own.npz", **content)
     own = Properties.of_files([tmp_path / "own.npz"])
-    face = found.told["properties"]["face"]["nr_precision"]
-    assert own.told["properties"]["face"]["nr_precision"] == pytest.approx(face)
+    face = found.measured["properties"]["face"]["nr_precision"]
+    assert own.measured["properties"]["face"]["nr_precision"] == pytest.approx(face)
 
     files = {path.name for path in found.save(runs[0].path / "analysis")}
-    assert {"properties.json", "properties.npz", "properties.png", "properties-all.parquet"} <= files
+    assert {"properties.json", "properties.npz", "properties-bars.png", "properties-all.parquet"} <= files
     told = json.loads((runs[0].path / "analysis" / "properties.json").read_text())
     assert (told["version"], told["options"]) == (1, {})
-    told["properties"]["face"]["nr_precision"] = 77.0  # what is stored is not computed again
+    told["numbers"]["properties"]["face"]["nr_precision"] = 77.0  # what is stored is not computed again
     (runs[0].path / "analysis" / "properties.json").write_text(json.dumps(told))
     again = Properties.of(runs[0])
-    assert again.told["properties"]["face"]["nr_precision"] == 77
+    assert again.measured["properties"]["face"]["nr_precision"] == 77
     assert again.values["face"] == pytest.approx(found.values["face"], nan_ok=True)
     study = Properties.between(gather([run.hash for run in runs], tmp_path))
-    ((name, method),) = study.summary["methods"].items()
+    ((name, method),) = study.numbers["methods"].items()
     assert (name, method["kind"]) == ("random_head (untrained)", "untrained")
     assert method["properties"]["face"]["seeds"]["0"] == 77
     assert (runs[1].path / "analysis" / "properties.json").exists()
-    assert study.summary["kinds"] == {}
-    assert "properties.png" in {path.name for path in study.save(tmp_path / "there")}
+    assert study.numbers["kinds"] == {}
+    assert "properties-methods.png" in {path.name for path in study.save(tmp_path / "there")}
     stale = {**told, "version": 0}
     (runs[0].path / "analysis" / "properties.json").write_text(json.dumps(stale))
-    fresh = found_in(Properties, gather([runs[0].hash], tmp_path))[runs[0].hash].told
+    fresh = of_each_run(Properties, gather([runs[0].hash], tmp_path))[runs[0].hash].numbers
     assert fresh["properties"]["face"]["nr_precision"] != 77
 
 
@@ -238,20 +238,21 @@ def test_kinds_by_hand():
         kind = "ranking" if name in ("margin", "triplet") else "classification"
         groups.append(OneMethod(name, kind, tuple(members)))
     study = PropertiesOfStudy(groups, found)
-    own = study.summary["kinds"]["face"]
+    own = study.numbers["kinds"]["face"]
     assert (own["ranking"], own["classification"], own["seeds"]) == (3, 8, 3)
     assert own["p"] == stats.mannwhitneyu([1, 2, 3, 3, 4, 5], [6, 8, 10, 9, 5, 10]).pvalue
     assert own["p_losses"] == own["p_losses_holm"] == stats.mannwhitneyu([2, 4], [8, 8]).pvalue
-    margin = study.summary["methods"]["margin"]["properties"]["face"]
+    margin = study.numbers["methods"]["margin"]["properties"]["face"]
     assert (margin["seeds"], margin["significant"], margin["beyond_class"]) == ({"0": 1, "1": 2, "2": 3}, False, False)
-    assert study.sheets()["methods"].rows[2][2:] == ["8.00*"]
-    assert "One family of 1 test" in " ".join(study.sheets()["kinds"].notes)
+    methods, kinds = study.tables[:2]
+    assert methods.texts()[2][2:] == ["8.00*"]
+    assert "One family of 1 test" in " ".join(kinds.notes)
 
     few = [OneMethod(each.name, each.kind, tuple(m for m in each.members if m.seed < 2)) for each in groups]
     study = PropertiesOfStudy(few, found)
-    assert study.summary["kinds"]["face"]["p_losses"] is None
-    assert "no test over losses: at least three seeds are needed" in study.sheets()["kinds"].notes
+    assert study.numbers["kinds"]["face"]["p_losses"] is None
+    assert "no test over losses: at least three seeds are needed" in study.tables[1].notes
     few[0] = OneMethod("margin", "ranking", tuple(m for m in groups[3].members if m.seed == 3))
     study = PropertiesOfStudy(few, found)
-    assert study.summary["kinds"]["face"]["ranking"] is None
-    assert any("face: no common seeds" in note for note in study.sheets()["kinds"].notes)
+    assert study.numbers["kinds"]["face"]["ranking"] is None
+    assert any("face: no common seeds" in note for note in study.tables[1].notes)

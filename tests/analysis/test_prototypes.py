@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from typer.testing import CliRunner
 
 import nearkin
 from nearkin.analysis import prototypes, prototypes_of, training_set
-from nearkin.analysis.figures import prototype_matrix, prototype_spread
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.prepare import prepare, read_data
@@ -35,8 +35,8 @@ def test_equals_the_loops(seed):
     for name in ("cosine", "spread", "size"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-10, atol=1e-12)
     for name in ("diagonal", "off_diagonal", "own_class_share", "pearson", "spearman"):
-        assert found.summary[name] == pytest.approx(expected[name], abs=1e-10), name
-    assert found.summary["n"] == found.summary["classes"] == 7
+        assert found.numbers[name] == pytest.approx(expected[name], abs=1e-10), name
+    assert found.numbers["n"] == found.numbers["classes"] == 7
     assert found.images.tolist() == [int((labels == c).sum()) for c in range(7)]
 
 
@@ -48,18 +48,18 @@ def test_a_case_by_hand():
     np.testing.assert_allclose(found.cosine, [[1, -half], [-half, 1]])
     np.testing.assert_allclose(found.spread, [2 - 2 * half, 0], atol=1e-15)
     np.testing.assert_allclose(found.size, [np.sqrt(2), np.sqrt(1 + np.exp(12))])
-    assert found.summary["own_class_share"] == 1
-    assert found.summary["undefined"] == "2 classes are too few"
+    assert found.numbers["own_class_share"] == 1
+    assert found.numbers["undefined"] == "2 classes are too few"
 
 
 def test_one_variance_for_all_leaves_the_correlations_undefined():
     mu, v, x, labels = arrays()
     for constant in (None, np.zeros_like(v), np.full_like(v, 0.3)):
         found = prototypes(mu, constant, x, labels)
-        assert found.summary["pearson"] is None
-        assert found.summary["spearman"] is None
-        assert "same for all classes" in found.summary["undefined"]
-        assert "same for all classes" in found.rows()[-1][1]
+        assert found.numbers["pearson"] is None
+        assert found.numbers["spearman"] is None
+        assert "same for all classes" in found.numbers["undefined"]
+        assert "same for all classes" in found.tables[0].notes[-1]
     np.testing.assert_allclose(prototypes(mu, None, x, labels).size, np.sqrt(5))
 
 
@@ -81,8 +81,9 @@ def test_files_and_figures_hold_the_numbers(tmp_path):
     found = prototypes(*arrays(), tuple("abcdefg"))
     files = found.save(tmp_path / "new")
     assert {f.name for f in (tmp_path / "new").iterdir()} == {f.name for f in files}
-    assert json.loads((tmp_path / "new" / "prototypes.json").read_text()) == found.summary
-    np.testing.assert_allclose(np.load(tmp_path / "new" / "prototypes_matrix.npy"), found.cosine, rtol=1e-6)
+    assert json.loads((tmp_path / "new" / "prototypes.json").read_text())["numbers"] == found.numbers
+    with np.load(tmp_path / "new" / "prototypes.npz") as held:
+        np.testing.assert_allclose(held["cosine"], found.cosine, rtol=1e-6)
     with open(tmp_path / "new" / "prototypes.csv") as file:
         rows = list(csv.DictReader(file))
     assert [r["class"] for r in rows] == list("abcdefg")
@@ -94,14 +95,23 @@ def test_files_and_figures_hold_the_numbers(tmp_path):
         expected = [found.spread[c], found.size[c], found.cosine[c, c], others[best]]
         assert [float(n) for n in numbers] == pytest.approx(expected, abs=1e-6)
 
-    axes = prototype_matrix(found.cosine, found.summary).axes[0]
-    np.testing.assert_array_equal(axes.images[0].get_array(), found.cosine)
-    low, high = axes.images[0].get_clim()
+    matrix, spread = found.charts
+    np.testing.assert_array_equal(matrix.matrix()[2], found.cosine)
+    low, high = matrix.band
     assert low == -high == -np.abs(found.cosine).max()
-    assert f"{100 * found.summary['own_class_share']:.1f} %" in axes.get_title()
-    axes = prototype_spread(found.spread, found.size, found.summary).axes[0]
-    np.testing.assert_array_equal(axes.collections[0].get_offsets(), np.stack([found.spread, found.size], 1))
-    assert f"Pearson {found.summary['pearson']:.2f}" in axes.get_title()
+    assert f"{100 * found.numbers['own_class_share']:.2f} %" in matrix.alt
+    (drawn,) = spread.traces()[0]
+    np.testing.assert_array_equal([drawn["x"], drawn["y"]], [found.spread, found.size])
+    assert f"Pearson {found.numbers['pearson']:.3f}" in spread.alt
+
+
+def test_very_many_classes_are_a_picture(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.modules["nearkin.analysis.prototypes"], "MOST", 6)
+    found = prototypes(*arrays())
+    matrix, _ = found.charts
+    assert matrix.images[0][0].shape == (7, 7, 3)
+    assert found.tables[2].rows == []
+    assert (tmp_path / "prototypes-matrix.png") in found.save(tmp_path)
 
 
 def test_the_training_set_of_a_run(tiny, tmp_path):
@@ -121,7 +131,7 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
     called = CliRunner().invoke(app, ["analyse", "prototypes", run.hash[:6], "--runs", str(tmp_path), "--json"])
     assert called.exit_code == 0, called.output
     summary = json.loads(called.stdout)
-    assert json.loads((run.path / "prototypes.json").read_text()) == summary
+    assert json.loads((run.path / "prototypes.json").read_text())["numbers"] == summary
 
     prepared = prepare(run.spec)
     table, rows = read_data(prepared.spec.data).table, prepared.split.train
@@ -141,7 +151,7 @@ def test_a_run_from_the_command_line(words, tiny, tmp_path):
 
     printed = CliRunner().invoke(app, ["analyse", "prototypes", str(run.path), "-o", str(tmp_path / "there")])
     assert f"{summary['diagonal']:.3f}" in printed.stdout
-    assert (tmp_path / "there" / "prototypes_matrix.png").stat().st_size > 10_000
+    assert (tmp_path / "there" / "prototypes-matrix.png").stat().st_size > 10_000
 
 
 def test_untrained_prototypes_are_refused(tiny, tmp_path):

@@ -9,9 +9,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import nearkin
-from nearkin.analysis import kobs
+from nearkin.analysis import _saliency_tables as kobs
+from nearkin.analysis._over_runs import OneMethod
 from nearkin.analysis.saliency import Saliency
-from nearkin.analysis.saliency_groups import Group
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 
@@ -21,13 +21,17 @@ def member(loss, seed, **settings):
     return SimpleNamespace(settings=words, seed=seed, run=SimpleNamespace(hash=f"{loss}{seed}"))
 
 
+def table(saliency, name):
+    return next(table for table in saliency.tables if table.name == name)
+
+
 def made(values=None, n=12, seed=0, data="cub"):
     """Two seeds of contrastive, one of margin, two of arcface, one untrained; random correlations."""
     groups = [
-        Group("contrastive", "ranking", [member("contrastive", 0), member("contrastive", 1)]),
-        Group("margin", "ranking", [member("margin", 0)]),
-        Group("arcface", "classification", [member("arcface", 0), member("arcface", 1)]),
-        Group("None", "untrained", [member("margin", 0, **{"train.epochs": 0})]),
+        OneMethod("contrastive", "ranking", (member("contrastive", 0), member("contrastive", 1))),
+        OneMethod("margin", "ranking", (member("margin", 0),)),
+        OneMethod("arcface", "classification", (member("arcface", 0), member("arcface", 1))),
+        OneMethod("None", "untrained", (member("margin", 0, **{"train.epochs": 0}),)),
     ]
     rng = np.random.default_rng(seed)
     r = rng.uniform(0.2, 0.9, (n, 6, 6))
@@ -63,7 +67,7 @@ def test_cells_by_loops():
     both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, [0, 1], [4, 3]]).mean(1)
     assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
     assert found.same_seed  # margin and the untrained network have one seed
-    assert any("have one seed" in note for note in found.sheets()["correlation"].notes)
+    assert any("have one seed" in note for note in table(found, "correlation").notes)
 
 
 def test_intervals_are_over_classes_and_say_so():
@@ -73,11 +77,11 @@ def test_intervals_are_over_classes_and_say_so():
     half = stats.t.ppf(0.975, 3) * z.std(ddof=1) / 2
     assert (cell.low, cell.high) == pytest.approx((np.tanh(z.mean() - half), np.tanh(z.mean() + half)))
     assert (cell.n, cell.classes) == (12, 4)
-    for name in ("groups", "published"):
-        notes = " ".join(found.sheets()[name].notes)
+    for name in ("groups", "pairs"):
+        notes = " ".join(table(found, name).notes)
         assert "those of one class as one unit" in notes
         assert "these models only" in notes
-    assert "at least three seeds are needed" in " ".join(found.sheets()["published"].notes)
+    assert "at least three seeds are needed" in " ".join(table(found, "pairs").notes)
 
 
 def test_groups_of_pairs():
@@ -92,58 +96,62 @@ def test_groups_of_pairs():
     assert found["two seeds of one loss"][0].mean == pytest.approx(np.tanh(z.mean()))
 
 
-def test_sheets_have_the_published_values_beside_ours():
+def test_tables_have_the_published_values_beside_ours():
     found = made()
-    sheets = found.sheets()
-    matrix = sheets["correlation"].rows
+    matrix = table(found, "correlation").texts()
     assert [row[0] for row in matrix] == ["contrastive", "margin", "arcface", "None"]
     assert matrix[0][4] == matrix[2][2]  # symmetric
     assert matrix[1][3] == "–"  # one seed
-    pairs = {(row[0], row[1]): row for row in sheets["published"].rows}
-    assert pairs["contrastive", "None"][6] == "86 ± 6"
-    assert pairs["contrastive", "arcface"][6].startswith("89 ± 6")
+    published = table(found, "pairs")
+    place = [column.title for column in published.shown].index("published %")
+    pairs = {(row[0], row[1]): row[place] for row in published.texts()}
+    assert pairs["contrastive", "None"] == "86 ± 6"
+    assert pairs["contrastive", "arcface"].startswith("89 ± 6")
     assert len(pairs) == 6
-    header, rows = found.tables()["pairs"]
-    told = {(row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows}
-    assert told["contrastive", "arcface"]["published_r"] == 89
-    assert told["contrastive", "contrastive"]["published_r"] is None
-    json.dumps(found.content, allow_nan=False)
+    numbers = {(row["first"], row["second"]): row for row in published}
+    assert numbers["contrastive", "arcface"]["published_r"] == 89
+    assert numbers["contrastive", "arcface"]["r"] == found.correlation[0, 2].mean
+    assert kobs.published(found, 0, 0)[0].value is None
+    json.dumps(found.numbers, allow_nan=False)
 
 
 def test_a_constant_map_is_said_and_shown_as_a_dash():
     found = made()
     found.r[:, 5] = found.r[:, :, 5] = np.nan  # the untrained network's maps are all constant
     found.jsd[:, 5] = found.jsd[:, :, 5] = np.nan
-    sheets = found.sheets()
-    assert sheets["correlation"].rows[0][5] == "–"
+    correlation = table(found, "correlation")
+    assert correlation.texts()[0][5] == "–"
     assert "a constant map has no correlation: images left out of contrastive and None: 12" in " ".join(
-        sheets["correlation"].notes
+        correlation.notes
     )
-    assert "nan" not in str(sheets).lower()
-    json.dumps(found.content, allow_nan=False)
+    assert "nan" not in str([each.rows for each in found.tables]).lower()
+    json.dumps(found.numbers, allow_nan=False)
 
 
 def test_equal_maps_are_shown_as_100():
     found = made()
     found.r[:] = 1
-    assert found.sheets()["correlation"].rows[0][3] == "100.0 ± 0.0"
-    assert "z is infinite" in " ".join(found.sheets()["correlation"].notes)
+    assert table(found, "correlation").texts()[0][3] == "100.0 ± 0.0"
+    assert "z is infinite" in " ".join(table(found, "correlation").notes)
 
 
 def test_published_cells():
-    assert kobs.name_of({"loss.name": "margin", "loss.per_class": False, "train.epochs": 1}) == "Margin"
-    assert kobs.name_of({"loss.name": "margin", "loss.per_class": True, "train.epochs": 1}) == "Margin/class"
+    assert kobs.published_name({"loss.name": "margin", "loss.per_class": False, "train.epochs": 1}) == "Margin"
+    assert kobs.published_name({"loss.name": "margin", "loss.per_class": True, "train.epochs": 1}) == "Margin/class"
     miner = {"loss.name": "multi_similarity", "train.epochs": 1, "miner.name": "multi_similarity"}
-    assert kobs.name_of(miner) == "MS+Miner"
-    assert kobs.name_of(miner | {"miner.name": None}) == "MS"
-    assert kobs.name_of({"loss.name": "margin", "train.epochs": 0, "model.head": "linear"}) == "None"
-    assert kobs.name_of({"loss.name": "hist", "train.epochs": 1}) is None
-    correlation, divergence = kobs.tables_of("cub")
-    assert kobs.cell(correlation, "ProxyNCA", "Contrastive").value.mean == 88  # read from the other half
-    assert kobs.cell(correlation, "Contrastive", "Contrastive").value is None
-    assert kobs.cell(None, "Contrastive", "Triplet").value is None
+    assert kobs.published_name(miner) == "MS+Miner"
+    assert kobs.published_name(miner | {"miner.name": None}) == "MS"
+    assert kobs.published_name({"loss.name": "margin", "train.epochs": 0, "model.head": "linear"}) == "None"
+    assert kobs.published_name({"loss.name": "hist", "train.epochs": 1}) is None
+    correlation, divergence = kobs.published_tables("cub")
+    assert kobs.published_cell(correlation, "ProxyNCA", "Contrastive").value.mean == 88  # read from the other half
+    assert kobs.published_cell(correlation, "Contrastive", "Contrastive").value is None
+    assert kobs.published_cell(None, "Contrastive", "Triplet").value is None
     marked = sum(
-        kobs.cell(t, a.method, b.name).asymmetric for t in (correlation, divergence) for a in t.rows for b in t.columns
+        kobs.published_cell(t, a.method, b.name).asymmetric
+        for t in (correlation, divergence)
+        for a in t.rows
+        for b in t.columns
     )
     flagged = sum(len(f.cells) for t in (correlation, divergence) for f in t.flags if f.kind == "not symmetric")
     assert marked == flagged > 0
@@ -176,14 +184,14 @@ def test_from_the_command_line(tiny, tmp_path):
     assert files == {path.name for path in (runs / "analysis").iterdir()}
     assert files == {
         "saliency.json",
-        "saliency-pairs.parquet",
         "saliency.md",
-        "saliency-sheets.json",
-        "saliency-values.npz",
-        "saliency_panel.png",
-        "saliency_agreement.png",
+        "saliency.npz",
+        "saliency-panel.png",
+        "saliency-correlation.png",
+        "saliency-divergence.png",
+        *(f"saliency-{name}.parquet" for name in ("correlation", "divergence", "groups", "pairs", "cells")),
     }
-    with np.load(tmp_path / "there" / "saliency-values.npz") as held:
+    with np.load(tmp_path / "there" / "saliency.npz") as held:
         assert (held["r"][:, range(3), range(3)] == 1).all()  # a model with itself
         assert (held["jsd"][:, range(3), range(3)] == 0).all()
         assert np.isfinite(held["r"]).all()

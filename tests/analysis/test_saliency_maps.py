@@ -8,10 +8,10 @@ import torch
 import yaml
 
 import nearkin
-from nearkin.analysis import saliency_maps
+from nearkin.analysis import _saliency_maps as saliency_maps
+from nearkin.analysis._measures import compared
+from nearkin.analysis._saliency_maps import maps_of, scaled, smooth_maps
 from nearkin.analysis.embedded import from_input, loaded
-from nearkin.analysis.measures import compared
-from nearkin.analysis.saliency_maps import maps_of, scaled, smooth_maps
 from nearkin.errors import NearkinError
 from nearkin.runs.run import Run
 

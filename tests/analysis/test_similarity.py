@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import nearkin
-from nearkin.analysis.alike import Alike, compared, linear_cka, overlap
+from nearkin.analysis._alike import Alike, compared, linear_cka, overlap, stage_features
 from nearkin.analysis.similarity import Similarity, similarity
-from nearkin.analysis.stages import stage_features
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
 
@@ -90,7 +89,7 @@ def of_methods(loss_noise, seed_noise, losses=4, seeds=2, n=200, d=8):
 
 
 def test_losses_that_differ_are_told_from_seeds():
-    told = similarity(*of_methods(0.5, 0.3), k=5).summary["levels"]["embedding"]
+    told = similarity(*of_methods(0.5, 0.3), k=5).numbers["levels"]["embedding"]
     assert told["cka"]["seeds"] > told["cka"]["losses"]
     assert told["cka"]["low"] > 0
     assert told["overlap"]["low"] > 0
@@ -104,7 +103,7 @@ def test_a_method_counts_once_however_many_seeds_it_has():
     kept = [0, 1, 2, 3, 4, 5, 8]
     z = [levels["embedding"][i] + (2 if i > 3 else 0) * random(200, 8, seed=i) for i in kept]
     found = similarity([rows[i] for i in kept], {"embedding": z}, labels, k=5)
-    told, matrix = found.summary["levels"]["embedding"]["cka"], found.alike["embedding"].cka
+    told, matrix = found.numbers["levels"]["embedding"]["cka"], found.alike["embedding"].cka
     first = np.mean([matrix[i, j] for i in range(4) for j in range(i)])
     between = np.mean([matrix[i, j] for i in range(4) for j in (4, 5) if rows[i]["seed"] != rows[j]["seed"]])
     assert told["seeds"] == pytest.approx((first + matrix[4, 5]) / 2)
@@ -113,7 +112,7 @@ def test_a_method_counts_once_however_many_seeds_it_has():
 
 
 def test_losses_that_do_not_differ_are_not():
-    told = similarity(*of_methods(0, 0.4), k=5).summary["levels"]["embedding"]
+    told = similarity(*of_methods(0, 0.4), k=5).numbers["levels"]["embedding"]
     assert told["cka"]["low"] < 0 < told["cka"]["high"]
     assert abs(told["cka"]["difference"]) < 0.02
 
@@ -121,24 +120,24 @@ def test_losses_that_do_not_differ_are_not():
 def test_one_seed_leaves_the_question_open():
     runs, levels, labels = of_methods(0.5, 0.3, seeds=1)
     found = similarity(runs, levels, labels, k=5)
-    told = found.summary["levels"]["embedding"]["cka"]
+    told = found.numbers["levels"]["embedding"]["cka"]
     assert (told["seeds"], told["difference"], told["low"]) == (None, None, None)
     assert told["losses"] is None  # other losses with another seed: there are none
-    assert "–" in found.sheets()["levels"].rows[0]
+    assert "–" in found.tables[0].texts()[0]
 
 
 def test_runs_of_one_seed_are_shown_and_said():
     """Two methods whose only seed is the same: the pair is shown in the table of methods."""
     found = similarity(*of_methods(0.5, 0.3, losses=2, seeds=1), k=5)
-    sheet = found.sheets()["cka"]
-    assert sheet.rows[0][2] == sheet.rows[1][1] != "–"
-    assert sheet.rows[0][1] == "–"
+    levels, sheet = found.tables[:2]
+    assert sheet.rows[0][2] == sheet.rows[1][1] is not None
+    assert sheet.rows[0][1] is None
     assert any("some pairs have one seed" in note for note in sheet.notes)
-    assert any("at least three seeds are needed" in note for note in found.sheets()["levels"].notes)
-    several = similarity(*of_methods(0.5, 0.3, seeds=3), k=5).sheets()
-    assert "all pairs have two seeds" in several["cka"].notes
-    assert not any("needed" in note for note in several["levels"].notes)
-    assert any("these models only" in note for note in several["levels"].notes)
+    assert any("at least three seeds are needed" in note for note in levels.notes)
+    several = similarity(*of_methods(0.5, 0.3, seeds=3), k=5).tables
+    assert "all pairs have two seeds" in several[1].notes
+    assert not any("needed" in note for note in several[0].notes)
+    assert any("these models only" in note for note in several[0].notes)
 
 
 def test_two_files_are_a_pair(tmp_path):
@@ -149,30 +148,33 @@ def test_two_files_are_a_pair(tmp_path):
         files.append(tmp_path / folder / "$_$net.npz")
         np.savez(files[-1], embeddings=random(40, 5 + i, seed=i), labels=np.repeat(list("abcdefgh"), 5))
     found = Similarity.of_files(files)
-    (sheet,) = found.sheets().values()
-    (row,) = sheet.rows
+    sheet = found.tables[0]
+    (row,) = sheet.texts()
     x = [unit(random(40, 5 + i, seed=i)) for i in range(2)]
     assert row[:2] == ["a/$_$net", "b/$_$net"]
     assert row[2] == f"{slow_cka(*x):.3f}"
     assert row[4] == f"{overlap(*x).mean():.3f}"
     assert " to " in row[3]
     assert any("these models only" in note for note in sheet.notes)
-    told = found.summary["levels"]["embedding"]["cka"]
+    told = found.numbers["levels"]["embedding"]["cka"]
     assert (told["seeds"], told["losses"]) == (None, pytest.approx(slow_cka(*x), rel=1e-4))
-    assert {path.name for path in found.save(tmp_path / "there")} >= {"similarity.png", "similarity_matrix.png"}
+    assert {path.name for path in found.save(tmp_path / "there")} >= {
+        "similarity-matrix.png",
+        "similarity-files.parquet",
+    }
     np.savez(tmp_path / "plain.npz", embeddings=random(40, 5))
-    bare = Similarity.of_files([tmp_path / "plain.npz", files[0]]).sheets()["pairs"]
-    assert bare.rows[0][2] == "1.000"
+    bare = Similarity.of_files([tmp_path / "plain.npz", files[0]]).tables[0]
+    assert bare.texts()[0][2] == "1.000"
     both = [tmp_path / "plain.npz", tmp_path / "again.npz"]
     np.savez(both[1], embeddings=random(40, 6, seed=3))
-    assert any("no labels" in note for note in Similarity.of_files(both).sheets()["pairs"].notes)
+    assert any("no labels" in note for note in Similarity.of_files(both).tables[0].notes)
 
 
 def test_files_of_embeddings(tmp_path):
     for i in range(2):
         np.savez(tmp_path / f"net{i}.npz", embeddings=random(40, 5 + i, seed=i), labels=np.repeat(np.arange(8), 5))
     found = Similarity.of_files([tmp_path / "net0.npz", tmp_path / "net1.npz"])
-    matrix = found.summary["levels"]["embedding"]["cka"]["matrix"]
+    matrix = found.numbers["levels"]["embedding"]["cka"]["matrix"]
     assert matrix[0][1] == pytest.approx(slow_cka(*(unit(random(40, 5 + i, seed=i)) for i in range(2))), rel=1e-4)
     np.savez(tmp_path / "short.npz", embeddings=random(30, 5), labels=np.arange(30))
     with pytest.raises(NearkinError, match=r"40 embeddings and .*short.npz 30: the same images are compared"):
@@ -192,7 +194,7 @@ def test_runs_and_their_stages(tiny, tmp_path):
     ]
     gathered = gather([run.hash for run in runs], tmp_path)
     found = Similarity.between(gathered, images=48)
-    assert list(found.summary["levels"]) == ["block1", "block2", "block3", "block4", "embedding"]
+    assert list(found.numbers["levels"]) == ["block1", "block2", "block3", "block4", "embedding"]
     features = stage_features(runs[0], np.array([120, 130]))
     model = nearkin.load(runs[0]).model
     table = nearkin.data.load_table("glyphs", classes=24, per_class=10)
@@ -201,16 +203,16 @@ def test_runs_and_their_stages(tiny, tmp_path):
         for stage in model.backbone.stages:
             x = model.backbone.run_stage(stage, x)
             np.testing.assert_allclose(features[stage], x.mean((2, 3)).numpy(), rtol=1e-4, atol=1e-5)
-    told = found.summary
+    told = found.numbers
     assert [run["method"] for run in told["runs"]] == ["margin", "margin", "proxy_anchor", "proxy_anchor"]
     assert told["images"] == 48
     assert told["levels"]["block1"]["cka"]["pairs"] == [2, 2]
     names = {path.name for path in found.save(tmp_path / "there")}
-    assert {"similarity.json", "similarity.npz", "similarity.png", "similarity_matrix.png", "similarity.md"} <= names
+    assert {"similarity.json", "similarity.npz", "similarity-levels.png", "similarity-matrix.png"} <= names
     assert json.loads((tmp_path / "there" / "similarity.json").read_text())["options"] == {"images": 48, "seed": 0}
     (runs[0].path / "model.pt").unlink()  # features are kept: the model is not asked again
     again = Similarity.between(gathered, images=48)
-    assert again.summary == told
+    assert again.numbers == told
     with pytest.raises(NearkinError, match="has no model"):
         Similarity.between(gathered, images=60)
 

@@ -12,8 +12,9 @@ from stores import add_run, add_study
 import nearkin
 from nearkin.analysis import spectrum as module
 from nearkin.analysis.embedded import training_set
-from nearkin.analysis.spectrum import KEEP, Spectrum, spectrum
+from nearkin.analysis.spectrum import ALL, KEEP, Spectrum, spectrum
 from nearkin.comparison.gather import gather
+from nearkin.present import read
 
 
 def embeddings(c=5, n=12, d=8, noise=0.5, seed=0):
@@ -29,9 +30,9 @@ def test_against_plain_svds():
     sigma = np.linalg.svd(e, compute_uv=False)
     np.testing.assert_allclose(found.singular, sigma, rtol=1e-6)
     p = sigma[1:] / sigma[1:].sum()
-    assert found.told["rho"] == pytest.approx(np.mean(-np.log(len(p) * p)))
+    assert found.measured["rho"] == pytest.approx(np.mean(-np.log(len(p) * p)))
     p = sigma / sigma.sum()
-    assert found.told["rho_all"] == pytest.approx(np.mean(-np.log(len(p) * p)))
+    assert found.measured["rho_all"] == pytest.approx(np.mean(-np.log(len(p) * p)))
     mean = np.mean([np.linalg.svd(e[labels == c], compute_uv=False) for c in range(5)], axis=0)
     assert len(found.classes) == KEEP == 35
     np.testing.assert_allclose(found.classes[:8], mean, rtol=1e-6)
@@ -43,8 +44,8 @@ def test_against_plain_svds():
         for j in np.flatnonzero(labels == c)
         if i != j
     ]
-    assert found.told["pi_intra"] == pytest.approx(np.mean(inside))
-    assert found.told["pi_ratio"] == pytest.approx(found.told["pi_intra"] / found.told["pi_inter"])
+    assert found.measured["pi_intra"] == pytest.approx(np.mean(inside))
+    assert found.measured["pi_ratio"] == pytest.approx(found.measured["pi_intra"] / found.measured["pi_inter"])
 
 
 def test_labels_may_be_words(tmp_path):
@@ -57,12 +58,12 @@ def test_labels_may_be_words(tmp_path):
     expected = spectrum(z, labels)
     for file in ("words.npz", "words.parquet"):
         found = Spectrum.of_files([tmp_path / file])
-        assert found.told == pytest.approx(expected.told, rel=1e-5)
+        assert found.measured == pytest.approx(expected.measured, rel=1e-5)
         np.testing.assert_allclose(found.classes, expected.classes, rtol=1e-4, atol=1e-6)
 
 
 def test_collapse_raises_rho_and_lowers_density():
-    free, packed = (spectrum(*embeddings(noise=noise)).told for noise in (2.0, 0.02))
+    free, packed = (spectrum(*embeddings(noise=noise)).measured for noise in (2.0, 0.02))
     assert packed["rho"] > free["rho"]
     assert packed["pi_ratio"] < free["pi_ratio"]
 
@@ -71,11 +72,11 @@ def test_a_run_is_what_training_stored(tiny, tmp_path, monkeypatch):
     run = nearkin.train(tiny | {"epochs": 1}, runs=tmp_path)
     found = Spectrum.of(run)
     for name, value in run.result["train"].items():
-        assert found.told[name] == pytest.approx(value, rel=1e-4), name
+        assert found.measured[name] == pytest.approx(value, rel=1e-4), name
     seen = training_set(run)
     np.testing.assert_allclose(found.singular, np.linalg.svd(seen.x, compute_uv=False), rtol=1e-3, atol=1e-3)
     names = {path.name for path in found.save(run.path / "analysis")}
-    assert {"spectrum.json", "spectrum.npz", "spectrum.png", "spectrum-singular.parquet"} <= names
+    assert {"spectrum.json", "spectrum.npz", "spectrum-curves.png", "spectrum-singular.parquet"} <= names
     monkeypatch.setattr(module, "training_set", None)  # what is stored is not computed again
     np.testing.assert_array_equal(Spectrum.of(run).singular, found.singular)
 
@@ -107,15 +108,15 @@ def study(tmp_path, monkeypatch):
     def of(cls, run):
         (z, labels), rho = values[run.hash]
         found = spectrum(z, labels)
-        return Spectrum(found.told | {"rho": rho}, found.singular, found.classes)
+        return Spectrum(found.measured | {"rho": rho}, found.singular, found.classes)
 
     monkeypatch.setattr(Spectrum, "of", classmethod(of))
-    monkeypatch.setattr(Spectrum, "files", lambda self: {})  # no figure of every run
+    monkeypatch.setattr(Spectrum, "charts", ())  # no figure of every run
     return Spectrum.between(gather(["reg"], tmp_path))
 
 
 def test_a_regulariser_against_none_on_the_same_seeds(study):
-    found = {(row["loss"], row["regulariser"]): row for row in study.summary["regularisers"]}
+    found = {(row["loss"], row["regulariser"]): row for row in study.numbers["regularisers"]}
     assert set(found) == {
         ("contrastive", "rho p_switch=0.3"),
         ("margin", "rho p_switch=0.3"),
@@ -135,7 +136,7 @@ def test_rho_against_the_test(study):
     """Rank correlation over methods: seeds are averaged first."""
     from scipy import stats
 
-    told = study.summary
+    told = study.numbers
     rows = list(told["methods"].values())
     own = told["correlations"]["rho"]["recall@1"]
     x, y = ([row[key]["mean"] for row in rows] for key in ("rho", "recall@1"))
@@ -147,5 +148,12 @@ def test_rho_against_the_test(study):
 
 def test_the_study_in_files(study, tmp_path):
     names = {path.name for path in study.save(tmp_path / "there")}
-    assert {"spectrum.json", "spectrum_curves.png", "spectrum_test.png", "spectrum.md"} <= names
-    assert json.loads((tmp_path / "there" / "spectrum.json").read_text())["methods"]
+    assert {"spectrum.json", "spectrum-curves.png", "spectrum-test.png", "spectrum.md"} <= names
+    assert json.loads((tmp_path / "there" / "spectrum.json").read_text())["numbers"] == study.numbers
+    stored = read(tmp_path / "there" / "spectrum-methods.parquet")
+    rho = {row["method"]: (row["rho"], row["seeds"]) for row in stored}
+    assert rho == {name: (row["rho"]["mean"], row["rho"]["seeds"]) for name, row in study.numbers["methods"].items()}
+    singular = {row["method"]: row for row in study.tables[-1] if (row["of"], row["number"]) == (ALL, 1)}
+    first = next(name for name in singular if name.startswith("margin"))
+    runs = [run.run.hash for method in study.methods if method.name == first for run in method.members]
+    assert singular[first]["value"] == pytest.approx(np.mean([study.spectra[run].singular[0] for run in runs]))

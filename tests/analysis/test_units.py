@@ -8,14 +8,12 @@ import pytest
 from scipy import stats
 from stores import add_run, add_study
 
-from nearkin.analysis.correlated import correlation_sheet, correlations
-from nearkin.analysis.corrupt import CORRUPTIONS
+from nearkin.analysis._corrupt import CORRUPTIONS
+from nearkin.analysis._over_runs import methods_of, one_fold
+from nearkin.analysis._properties_study import PropertiesOfStudy
+from nearkin.analysis._relations import correlation_table, correlations, regularised, regulariser_table
 from nearkin.analysis.corruptions import CorruptionsOfStudy
-from nearkin.analysis.over_runs import methods_of, one_fold
-from nearkin.analysis.properties_study import PropertiesOfStudy
-from nearkin.analysis.regularised import regularised, regulariser_sheet
-from nearkin.analysis.spectrum import Spectrum
-from nearkin.analysis.spectrum_study import SpectrumOfStudy
+from nearkin.analysis.spectrum import Spectrum, SpectrumOfStudy
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
@@ -73,13 +71,13 @@ def test_a_study_with_a_fold_missing_has_the_numbers_of_compare(tmp_path):
             for name, value in values.items()
         },
         {},
-    ).summary["methods"]
+    ).numbers["methods"]
     neighbours = PropertiesOfStudy(
         methods, {name: {"properties": {"face": {"nr_precision": value}}} for name, value in values.items()}
-    ).summary["methods"]
+    ).numbers["methods"]
     study = SpectrumOfStudy(methods, {name: spectrum_of(value) for name, value in values.items()})
-    spectra = study.summary["methods"]
-    assert {row[0]: row[2] for row in study.sheets()["methods"].rows} == {"margin": "3", "triplet": "4"}
+    spectra = study.numbers["methods"]
+    assert {row["method"]: row["seeds"] for row in study.tables[0]} == {"margin": 3, "triplet": 4}
     for name, method in expected.items():
         interval = method.interval
         told = {"mean": interval.mean, "low": interval.low, "high": interval.high, "seeds": interval.n}
@@ -112,10 +110,10 @@ def test_losses_on_two_data_sets_are_not_compared(tmp_path):
     gathered = gather(["two"], tmp_path)
     hashes = [member.run.hash for member in gathered.tested]
     study = SpectrumOfStudy(methods_of(gathered), {name: spectrum_of(0.1 * i) for i, name in enumerate(hashes)})
-    assert study.summary["correlations"] == {}
-    assert "the runs are of 2 data sets: losses are not compared over them" in study.sheets()["methods"].notes
+    assert study.numbers["correlations"] == {}
+    assert "the runs are of 2 data sets: losses are not compared over them" in study.tables[0].notes
     values = {name: {"properties": {"face": {"nr_precision": 1.0}}} for name in hashes}
-    assert PropertiesOfStudy(methods_of(gathered), values).summary["kinds"] == {}
+    assert PropertiesOfStudy(methods_of(gathered), values).numbers["kinds"] == {}
 
 
 def test_models_of_one_fold_are_compared(tmp_path):
@@ -197,9 +195,10 @@ def test_correlations_are_one_family():
     strong, weak = found["rho"]["recall@1"], found["rho"]["map_at_r"]
     assert strong["p_holm"] == pytest.approx(2 * strong["p"]) == pytest.approx(2 * 2 / 5040)
     assert (strong["verdict"], weak["verdict"]) == ("falls with it", "undecided")
-    sheet = correlation_sheet(found)
+    sheet = correlation_table(found)
     assert any("one family of 2 tests" in note and "Holm" in note for note in sheet.notes)
-    assert sheet.rows[0][-1] == "< 0.001"
+    assert sheet.rows[0][-1] == strong["p_holm"]
+    assert sheet.texts()[0][-1] == "< 0.001"
 
 
 def test_no_verdict_on_a_correlation_of_few_seeds_or_few_methods():
@@ -277,9 +276,9 @@ def test_a_regulariser_is_judged_in_one_family(tmp_path):
     alone = judge([(pair.first, pair.second) for pair in (each.pairs[METRIC] for each in found)])
     assert [each.pairs[METRIC].p for each in found] == pytest.approx([2 * pair.p for pair in alone])
     assert found[0].pairs["pi_ratio"].spread == found[0].pairs[METRIC].spread  # of its own unit, not of all
-    sheet = regulariser_sheet(found)
+    sheet = regulariser_table(found)
     assert any("one family of 4 comparisons" in note for note in sheet.notes)
-    verdicts = {(row[0], row[1]): row[2] for row in sheet.rows}
+    verdicts = {(row["method"], row["by"]): row["verdict"] for row in sheet}
     assert verdicts["margin, mixup", "recall@1, points"].startswith("distinguishable: margin, mixup is ahead by")
     assert verdicts["margin, mixup", "pi_ratio"].startswith("distinguishable: margin, mixup is higher by")
 

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from oracles.weight_forms import FORMS
 from typer.testing import CliRunner
 
 from nearkin.analysis import weights
-from nearkin.analysis.pair_weights import LABELS, Place, all_tuples
-from nearkin.analysis.weight_forms import FORMS
+from nearkin.analysis._pair_weights import CLOSED_FORMS, LABELS, Place, all_tuples
 from nearkin.cli.app import app
 from nearkin.registry import LOSSES
 
@@ -32,6 +32,10 @@ def test_a_loss_depends_on_products_alone(name):
         w = place.weights(moved)
         np.testing.assert_allclose(w, w.T, atol=1e-9 * (1 + np.abs(w).max()))
         np.testing.assert_allclose(w @ v.numpy(), place.gradient(v).numpy(), atol=1e-9 * (1 + np.abs(w).max()))
+
+
+def test_closed_forms_are_those_that_are_said_to_be():
+    assert set(CLOSED_FORMS) == set(FORMS)
 
 
 @pytest.mark.parametrize("name", sorted(FORMS))
@@ -108,8 +112,7 @@ def test_the_command_without_runs(tmp_path, monkeypatch):
     assert files == {
         "weights.json",
         "weights.md",
-        "weights-sheets.json",
         "weights-curves.parquet",
+        "weights-curves.png",
         "weights-marks.parquet",
-        "weights.png",
     }

@@ -60,7 +60,7 @@ def test_what_is_there(folder, monkeypatch):
     assert "resnet50-19c8e357.pth is not a checkpoint of resnet50" in problem
     assert "missing (" in problem
     assert "unexpected (" in problem
-    assert "no readable checkpoint" in files["bn_inception-52deb4733.pth"]["problem"]
+    assert "not a readable checkpoint" in files["bn_inception-52deb4733.pth"]["problem"]
     assert files["resnet50-0676ba61.pth"]["state"] == "absent"
     shown = CliRunner().invoke(app, ["weights"])
     assert shown.exit_code == 0

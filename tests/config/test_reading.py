@@ -5,7 +5,7 @@ import torch
 from pydantic import BaseModel
 
 import nearkin
-from nearkin.config.born import told_of, tree_in
+from nearkin.config.born import trait_of, tree_in
 from nearkin.config.reading import Reading, unread
 from nearkin.config.spec import RunSpec, make_spec, stored_spec
 from nearkin.data import Augment
@@ -93,7 +93,7 @@ def flat(which):
 def fields(model, prefix=""):
     for name, field in model.model_fields.items():
         inner = tree_in(field.annotation)
-        if told_of(field, "read") is not None:
+        if trait_of(field, "read") is not None:
             yield f"{prefix}{name}"
         elif inner is not None and issubclass(inner, BaseModel):
             yield from fields(inner, f"{prefix}{name}.")

@@ -163,9 +163,9 @@ class TestWhatPeopleWrite:
     @pytest.mark.parametrize(
         ("given", "whole", "said"),
         [
-            (3, False, "3 is no space"),
-            (None, False, "None is no space"),
-            ("0.1-1", False, "'0.1-1' is no space"),
+            (3, False, "3 is not a space"),
+            (None, False, "None is not a space"),
+            ("0.1-1", False, "'0.1-1' is not a space"),
             ({"low": 1}, False, "no number 'high'"),
             ({}, False, "no number 'low'"),
             ({"low": "few", "high": 3}, False, "no number 'low'"),

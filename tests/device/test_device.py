@@ -47,7 +47,7 @@ def test_a_device_by_its_name(two_gpus):
     assert pick_device("cuda:1") == torch.device("cuda", 1)
     assert pick_device("cpu") == torch.device("cpu")
     for absent in ("cuda:2", "mps", "xpu"):
-        said = rf"device={absent} is not there; choices: auto, cuda, cuda:0, cuda:1, cpu \(`nearkin doctor`"
+        said = rf"device={absent} is not available; choices: auto, cuda, cuda:0, cuda:1, cpu \(`nearkin doctor`"
         with pytest.raises(NearkinError, match=said):
             pick_device(absent)
 
@@ -64,7 +64,7 @@ def test_an_unknown_device_is_refused_before_anything_is_read(name, tiny, tmp_pa
 def test_an_absent_device_is_refused_in_a_sentence(tiny, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(NearkinError, match=r"device=cuda:1 is not there; choices: auto, .*cpu"):
+    with pytest.raises(NearkinError, match=r"device=cuda:1 is not available; choices: auto, .*cpu"):
         nearkin.train(tiny | {"train.device": "cuda:1"}, runs=tmp_path)
 
 

@@ -39,7 +39,7 @@ def many_threads():
 def test_whole_numbers_are_ranked_exactly(n, k):
     """Distances of whole numbers are exact, so that ties are known: by index, the lower first."""
     z = torch.randint(0, 4, (n, 3), generator=torch.Generator().manual_seed(n)).double()
-    found = neighbours(z, z, k, own=torch.arange(n), distance="euclid")
+    found = neighbours(z, z, k, self_index=torch.arange(n), distance="euclid")
     exact = -(z[:, None] - z).square().sum(2).numpy()
     expected = brute_force(z, k, exact)
     np.testing.assert_array_equal(found.index.numpy(), expected)
@@ -49,7 +49,7 @@ def test_whole_numbers_are_ranked_exactly(n, k):
 @pytest.mark.parametrize("distance", ["cosine", "euclid", "snr"])
 def test_duplicates_tie_by_index(distance):
     z = with_duplicates(2500, 33)
-    index = neighbours(z, z, 60, own=torch.arange(2500), distance=distance).index.numpy()
+    index = neighbours(z, z, 60, self_index=torch.arange(2500), distance=distance).index.numpy()
     copies = [3, *range(10, 80)]
     for i in copies:
         assert index[i].tolist() == [j for j in copies if j != i][:60]
@@ -79,7 +79,7 @@ def test_no_bit_depends_on_budget_symmetry_or_threads(distance, k, many_threads)
     runs = []
     for threads, budget in ((1, 120), (1, 150), (1, 4000), (2, 120), (2, 4000), (3, 4000)):
         torch.set_num_threads(threads)
-        runs.append(neighbours(z, z, k, own=own, distance=distance, budget_mib=budget))
+        runs.append(neighbours(z, z, k, self_index=own, distance=distance, budget_mib=budget))
     for other in runs[1:]:
         assert torch.equal(runs[0].index, other.index)
         assert torch.equal(runs[0].similarity, other.similarity)
@@ -93,7 +93,7 @@ def test_both_ways_of_searching_are_taken(monkeypatch):
         monkeypatch.setattr(module, name, lambda *a, way=way, name=name: (taken.append((name, a[2])), way(*a))[1])
     z = vectors(TILE + 211, 50)
     for budget in (120, 4000):
-        list(search(z, z, 600, own=np.arange(len(z)), budget_mib=budget))
+        list(search(z, z, 600, self_index=np.arange(len(z)), budget_mib=budget))
     assert [name for name, _ in taken] == ["_by_rows", "_both_ways"]
     assert taken[0][1] < TILE  # fewer rows at a time, too
 
@@ -101,8 +101,8 @@ def test_both_ways_of_searching_are_taken(monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_other_types(dtype):
     z = vectors(300, 20).to(dtype)
-    found = neighbours(z, z, 5, own=torch.arange(300))
-    expected = neighbours(z.double(), z.double(), 5, own=torch.arange(300))
+    found = neighbours(z, z, 5, self_index=torch.arange(300))
+    expected = neighbours(z.double(), z.double(), 5, self_index=torch.arange(300))
     assert found.similarity.dtype == torch.float32
     torch.testing.assert_close(found.similarity, expected.similarity, rtol=1e-5, atol=1e-6)
 
@@ -110,7 +110,9 @@ def test_other_types(dtype):
 def test_far_from_the_origin():
     """Raw distances keep their digits when all vectors share a large offset."""
     z = vectors(400, 8)
-    near, far = (neighbours(x, x, 5, own=torch.arange(400), distance="euclid") for x in (z.double(), z.double() + 3e4))
+    near, far = (
+        neighbours(x, x, 5, self_index=torch.arange(400), distance="euclid") for x in (z.double(), z.double() + 3e4)
+    )
     assert torch.equal(near.index, far.index)
 
 
@@ -129,7 +131,7 @@ def test_keys_order_like_similarity_then_index():
 def test_partly_inside_the_gallery():
     """A query inside the gallery has one neighbour less than one outside."""
     z = torch.arange(4.0)[:, None] + 1
-    found = neighbours(z[:2], z[1:], 3, own=torch.tensor([-1, 0]), distance="euclid")
+    found = neighbours(z[:2], z[1:], 3, self_index=torch.tensor([-1, 0]), distance="euclid")
     assert found.index.tolist() == [[0, 1, 2], [1, 2, -1]]
     assert found.similarity[1, 2] == -torch.inf
 
@@ -138,7 +140,9 @@ def test_progress_ends_at_the_total():
     z = vectors(2 * TILE + 5, 4)
     for k, budget in ((3, 256), (900, 130)):
         calls = []
-        neighbours(z, z, k, own=torch.arange(len(z)), budget_mib=budget, progress=lambda *a, c=calls: c.append(a))
+        neighbours(
+            z, z, k, self_index=torch.arange(len(z)), budget_mib=budget, progress=lambda *a, c=calls: c.append(a)
+        )
         done, total = zip(*calls, strict=True)
         assert list(done) == list(range(1, total[0] + 1))
         assert len(set(total)) == 1
@@ -164,7 +168,7 @@ def test_tiles_are_good_for_one_set_read_both_ways():
 )
 def test_wrong_arguments(arguments, words):
     z = vectors(10, 4)
-    call = {"query": z, "gallery": z, "k": 3, "own": torch.arange(10)} | arguments
+    call = {"query": z, "gallery": z, "k": 3, "self_index": torch.arange(10)} | arguments
     with pytest.raises(NearkinError, match=words):
         neighbours(**call)
 

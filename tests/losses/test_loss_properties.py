@@ -137,14 +137,16 @@ def test_references_that_are_the_batch_give_the_same_value(name):
     """A memory beside the batch, or the batches of other ranks, are only more references."""
     z, y = batch()
     loss = make(name).double()
-    referring = Pairs(z, y, references=z, reference_labels=y, own=torch.arange(len(y)))
+    referring = Pairs(z, y, references=z, reference_labels=y, self_index=torch.arange(len(y)))
     tuples = loss.draw(Pairs.of(z, y), None, torch.Generator().manual_seed(2))
     if loss.needs_square:
         with pytest.raises(NearkinError, match="no memory beside it"):
             loss(referring)
     else:
         torch.testing.assert_close(loss(referring, None, tuples), loss(z, y, tuples), rtol=1e-9, atol=1e-9)
-        more = Pairs(z, y, references=torch.cat([z, -z]), reference_labels=torch.cat([y, y]), own=torch.arange(len(y)))
+        more = Pairs(
+            z, y, references=torch.cat([z, -z]), reference_labels=torch.cat([y, y]), self_index=torch.arange(len(y))
+        )
         assert loss(more).isfinite()
 
 

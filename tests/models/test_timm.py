@@ -67,7 +67,7 @@ def test_weights_have_the_names_of_timm(timm, tmp_path):
 
 
 def test_unknown_model(timm):
-    with pytest.raises(NearkinError, match=r"tokenz.*near: tokens"):
+    with pytest.raises(NearkinError, match=r"tokenz.*similar: tokens"):
         build_model(backbone="timm/tokenz")
 
 

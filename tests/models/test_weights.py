@@ -82,7 +82,7 @@ def test_files_that_are_no_checkpoint(tmp_path, state):
         "cut.safetensors": b"\xff" * 64,
     }.items():
         (tmp_path / name).write_bytes(content)
-        assert "no readable checkpoint" in failure(tmp_path / name)
+        assert "not a readable checkpoint" in failure(tmp_path / name)
     torch.save([1, 2], tmp_path / "list.pth")
     assert "no tensors by name" in failure(tmp_path / "list.pth")
     torch.save({"epoch": 3, "state_dict": state}, tmp_path / "nested.pth")
@@ -97,7 +97,7 @@ def test_code_in_a_checkpoint_does_not_run(tmp_path):
             return (open, (str(tmp_path / "ran"), "w"))
 
     torch.save({"x": Evil()}, tmp_path / "evil.pth")
-    assert "no readable checkpoint" in failure(tmp_path / "evil.pth")
+    assert "not a readable checkpoint" in failure(tmp_path / "evil.pth")
     assert not (tmp_path / "ran").exists()
 
 

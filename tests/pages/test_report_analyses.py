@@ -1,4 +1,4 @@
-"""Stored analyses in the page: tables as they were stored, pictures inside, nothing that belongs to other runs."""
+"""Stored analyses in the page: charts that live, tables as they were stored, nothing that belongs to other runs."""
 
 import base64
 import io
@@ -13,13 +13,14 @@ from stores import losses_study
 
 from nearkin.analysis.base import Analysis
 from nearkin.comparison.gather import gather
-from nearkin.comparison.pages import Sheet
 from nearkin.pages.analyses import LARGEST, Picture, sections
+from nearkin.present import Bars, Column, Panels, Pictures, Table
 from nearkin.registry import ANALYSES
+from nearkin.units import NUMBER, SHARE
 
 
 @dataclass
-class Told(Analysis):
+class Marked(Analysis):
     """What a test finds.
 
     Not told in the page.
@@ -28,59 +29,94 @@ class Told(Analysis):
     mark: str
 
     @property
-    def summary(self):
-        return {"mark": self.mark}
+    def numbers(self):
+        return {"mark": self.mark, "inside": {"x": 0.5, "many": [1, 2, 3]}}
 
-    def sheets(self):
-        rows = [["a & b", "0.50", "–"], ["c", "0.123", "3"]]
-        return {"one": Sheet("A table", ["method", "value", "value"], rows, 2, [f"mark {self.mark}"])}
+    @property
+    def tables(self):
+        value = Column("value", unit=NUMBER)
+        rows = [["a & b", 0.5, None], ["c", 0.123, 3.0]]
+        small = Table(
+            "one", ["method", value, Column("other", "value", NUMBER)], rows, "A table", [f"mark {self.mark}"]
+        )
+        drawn = Table("drawn", ["method", Column("score", unit=SHARE)], [["a", 0.25], ["b", 0.5]], detail=True)
+        return [small, drawn, Table("rest", ["x"], [[1]], "Further rows", detail=True)]
 
-    def files(self):
-        return {"told_picture.png": lambda path: Image.new("RGB", (8, 8)).save(path)}
+    @property
+    def charts(self):
+        bars = Bars(name="bars", title="Bars", table=self.tables[1], x="method", y="score", alt="Two bars.")
+        sheet = Pictures(name="sheet", title="Pictures", images=[[np.zeros((8, 8, 3), np.uint8)]], alt="A black image.")
+        return [bars, sheet, Panels(name="panels", charts=[bars, bars], across=2)]
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setattr(ANALYSES, "_registered", dict(ANALYSES._classes))
-    ANALYSES.register("told")(Told)
+    ANALYSES.register("marked")(Marked)
     return losses_study(tmp_path / "runs", {"contrastive": {0: 0.5, 1: 0.6}, "triplet": {0: 0.4, 1: 0.3}})
 
 
-def by_id(found):
-    return {section.id: section for section in found}
+def by_id(made):
+    return {section.id: section for section in made}
 
 
 def test_a_study_shows_what_was_stored_with_it(store):
-    Told("of the study").save(store / "studies" / "toy" / "analysis")
-    Told("of a run").save(store / "contrastive0" / "analysis")
-    section = by_id(sections(gather(["toy"], store)))["analysis-told"]
+    folder = store / "studies" / "toy" / "analysis"
+    Marked("of the study").save(folder)
+    Marked("of a run").save(store / "contrastive0" / "analysis")
+    section = by_id(sections(gather(["toy"], store)))["analysis-marked"]
     assert section.lead == "What a test finds."
-    picture, grid = section.parts
+    bars, picture, panels, grid, rest = section.parts
+    assert (bars.kind, bars.title) == ("chart", "Bars")
+    assert bars.data()["figure"]["data"][0]["y"] == [25, 50]  # the chart lives: it is drawn from the stored table
+    assert "Two bars." in bars.html()
+    assert ">25.00<" in bars.html()
+    assert bars.table.rows == [["a", 0.25], ["b", 0.5]]
+    assert {"xaxis", "xaxis2"} <= set(panels.data()["figure"]["layout"])
     inside = re.search(r'src="data:image/png;base64,([^"]+)"', str(picture.html()))[1]
-    assert base64.b64decode(inside) == (store / "studies" / "toy" / "analysis" / "told_picture.png").read_bytes()
-    assert grid.table.header == ["method", "value", "value (2)"]
+    assert base64.b64decode(inside) == (folder / "marked-sheet.png").read_bytes()
+    assert grid.table.header == ["method", "value", "other"]
     assert grid.table.rows == [["a & b", 0.5, None], ["c", 0.123, 3]]
-    html = str(grid.html())
-    assert "0.500" in html  # as many decimals as the column has
-    assert "a &amp; b" in html
-    assert grid.table.notes == ["Mark of the study."]
+    assert [cell in grid.html() for cell in (">0.500<", ">0.123<", ">3.000<", ">–<", "a &amp; b")] == [True] * 5
+    assert "Mark of the study." in grid.html()
+    assert rest.title == "Further rows"
+    ids = [part.id for part in section.parts]
+    assert len(set(ids)) == len(ids)
 
 
 def test_a_run_shows_its_own_and_nothing_of_others(store):
-    Told("of a run").save(store / "contrastive0" / "analysis")
-    Told("of several runs").save(store / "analysis")
-    alone = by_id(sections(gather(["contrastive0"], store)))["analysis-told"]
-    assert alone.parts[-1].table.notes == ["Mark of a run."]
+    Marked("of a run").save(store / "contrastive0" / "analysis")
+    Marked("of several runs").save(store / "analysis")
+    alone = by_id(sections(gather(["contrastive0"], store)))["analysis-marked"]
+    assert alone.parts[3].table.notes == ["mark of a run"]
     assert sections(gather(["triplet00000"], store)) == []
     rows = by_id(sections(gather(["toy"], store)))["analyses"].parts[0].table.rows  # of the study there is nothing
-    assert [(row[0], row[3], row[4], row[5]) for row in rows] == [("told", "contrastive0", "mark", "of a run")]
+    assert [(row[0], row[3], row[4], row[5]) for row in rows] == [
+        ("marked", "contrastive0", "mark", "of a run"),
+        ("marked", "contrastive0", "inside.x", 0.5),
+    ]
 
 
-def test_damaged_tables_are_left_out(store):
+@pytest.mark.parametrize("damage", ["old form", "another version", "damaged", "table gone", "table damaged"])
+def test_what_cannot_be_shown_says_how_to_make_it_again(store, damage):
+    """An analysis in the form of an earlier version, with its sheets of words, is no traceback."""
     folder = store / "studies" / "toy" / "analysis"
-    Told("x").save(folder)
-    (folder / "told-sheets.json").write_text('[{"title": 3')
-    assert sections(gather(["toy"], store)) == []
+    Marked("x").save(folder)
+    file = folder / "marked.json"
+    if damage == "old form":
+        file.write_text(json.dumps({"version": 1, "options": {}, "mark": "x"}))
+        sheet = {"title": "", "header": ["a"], "rows": [["1"]], "numbers": 1, "notes": []}
+        (folder / "marked-sheets.json").write_text(json.dumps([sheet]))
+    elif damage == "another version":
+        file.write_text(json.dumps({**json.loads(file.read_text()), "version": 0}))
+    elif damage == "damaged":
+        file.write_text('{"version": 1, "opt')
+    elif damage == "table gone":
+        (folder / "marked-drawn.parquet").unlink()
+    else:
+        (folder / "marked-drawn.parquet").write_text("PAR1")
+    (words,) = by_id(sections(gather(["toy"], store)))["analysis-marked"].parts
+    assert "`nearkin analyse marked toy` renews it" in words.text
 
 
 def test_a_large_picture_is_made_smaller(tmp_path):
@@ -88,16 +124,10 @@ def test_a_large_picture_is_made_smaller(tmp_path):
     file = tmp_path / "large.png"
     Image.fromarray(noise).save(file)
     assert file.stat().st_size > LARGEST
-    html = str(Picture(file, "noise").html())
+    html = str(Picture(Pictures(name="large", alt="noise", file=str(file))).html())
     content = base64.b64decode(re.search(r'src="data:image/webp;base64,([^"]+)"', html)[1])
     assert len(content) < file.stat().st_size
     assert Image.open(io.BytesIO(content)).size == (600, 600)
-
-
-def test_the_stored_tables_are_those_of_the_analysis(store, tmp_path):
-    Told("x").save(tmp_path)
-    (sheet,) = json.loads((tmp_path / "told-sheets.json").read_text())
-    assert Sheet(**sheet) == Told("x").sheets()["one"]
 
 
 @dataclass
@@ -105,21 +135,17 @@ class Named(Analysis):
     """Classes whose names look like numbers."""
 
     @property
-    def summary(self):
+    def numbers(self):
         return {}
 
-    def sheets(self):
-        classes = Sheet(
-            "",
-            ["class", "images", "share", "nearest"],
-            [["007", "1234567", "+0.5", "1_2"], ["1_2", "8", "-1.25", "007"]],
-            3,
-        )
-        return {"one": classes}
+    @property
+    def tables(self):
+        columns = ["class", Column("images"), Column("share", unit=NUMBER, digits=2, signed=True), "nearest"]
+        return [Table("one", columns, [["007", 1234567, 0.5, "1_2"], ["1_2", 8, -1.25, "007"]])]
 
 
 def test_text_stays_text_and_numbers_stay_numbers(store):
-    """Only what a table declares as numbers is read as numbers, and only where the whole column is."""
+    """Through the files: nothing is read from how it was printed."""
     ANALYSES.register("named")(Named)
     Named().save(store / "studies" / "toy" / "analysis")
     (grid,) = by_id(sections(gather(["toy"], store)))["analysis-named"].parts

@@ -80,5 +80,51 @@ def test_pictures_and_panels(tmp_path):
         chart.save(tmp_path / chart.name, (".png",))
         assert (tmp_path / f"{chart.name}.png").stat().st_size > 1000
     again = described(json.loads(json.dumps(panels.describe())), {"numbers": TABLE})
-    assert [chart.plotly() for chart in again.charts] == [chart.plotly() for chart in panels.charts]
+    assert again.plotly() == panels.plotly()
     assert described(sheet.describe(), {}).file == "s.png"
+
+
+def test_panels_are_one_figure_with_one_legend():
+    """Every panel has axes of its own; a name that stands in several of them is in the legend once."""
+    both = [Lines(name="c", title=t, table=TABLE, x="time", y="map", by="kind", line=50) for t in ("one", "two")]
+    drawn = Panels(name="p", charts=[*both, CHARTS["Dots"]], across=2).plotly()
+    assert json.loads(json.dumps(drawn, allow_nan=False)) == drawn
+    assert {"xaxis", "yaxis", "xaxis2", "yaxis2", "xaxis3", "yaxis3"} <= set(drawn["layout"])
+    assert [(trace["name"], trace["xaxis"]) for trace in drawn["data"] if trace["showlegend"] and trace["name"]] == [
+        ("k1", "x"),
+        ("k2", "x"),
+    ]
+    assert [shape["yref"] for shape in drawn["layout"]["shapes"]] == ["y", "y2"]
+    assert [shape["xref"] for shape in drawn["layout"]["shapes"]] == ["x domain", "x2 domain"]
+    domains = [drawn["layout"][axis]["domain"] for axis in ("yaxis", "yaxis3")]
+    assert domains[0][0] > domains[1][1]  # the third begins a new row
+
+
+def test_a_chart_of_some_rows():
+    chart = Bars(name="c", table=TABLE, x="name", y="map", only={"kind": "k2"})
+    assert chart.names() == ["b", "d"]
+    several = Bars(name="c", table=TABLE, x="name", y="map", only={"kind": "k2", "name": ["a <b> $x$", "d"]})
+    assert several.names() == ["d"]
+    (trace,) = chart.traces()[0]
+    assert trace["y"] == [25, 75]
+    assert described(json.loads(json.dumps(chart.describe())), {"numbers": TABLE}).plotly() == chart.plotly()
+
+
+def test_a_reference_line_crosses_the_axis_of_values():
+    upright, lying = (Bars(name="c", table=TABLE, x="name", y="map", line=40, lying=lying) for lying in (False, True))
+    (shape,) = upright.plotly()["layout"]["shapes"]
+    assert (shape["xref"], shape["y0"], shape["y1"]) == ("paper", 40, 40)
+    (shape,) = lying.plotly()["layout"]["shapes"]
+    assert (shape["yref"], shape["x0"], shape["x1"]) == ("paper", 40, 40)
+    (line,) = (drawn for drawn in lying.figure().axes[0].lines)
+    assert line.get_xdata() == [40, 40]
+
+
+def test_logarithmic_axes():
+    chart = Lines(name="c", table=TABLE, x="time", y="map", log_y=True)
+    assert chart.plotly()["layout"]["yaxis"]["type"] == "log"
+    assert (chart.figure().axes[0].get_xscale(), chart.figure().axes[0].get_yscale()) == ("linear", "log")
+
+
+def test_a_notebook_shows_a_chart():
+    assert CHARTS["Dots"]._repr_png_().startswith(b"\x89PNG")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from nearkin.errors import NearkinError
-from nearkin.present import Column, Shown, Table, read
+from nearkin.present import Column, Shown, Table, pivot, read
 from nearkin.progress import Screen
 from nearkin.units import AGE, BYTES, COUNT, NUMBER, POINTS, SECONDS, SHARE, UNITS, WORDS, P, counted
 
@@ -195,3 +195,14 @@ def test_a_result_shows_its_tables(table):
     assert result.to_arrow().num_rows == 3
     console = Console(file=io.StringIO())
     console.print(*result.rich())
+
+
+def test_a_long_table_as_a_matrix():
+    """The numbers, and what they show beside them; a cell without a row is a gap."""
+    value = Column("r", unit=SHARE, digits=1, plus_minus="spread", star="mark")
+    rows = [["a", "k1", "a", 0.5, 0.1, "*†"], ["a", "k1", "b", 0.25, None, ""], ["b", "k2", "a", 1.0, 0.0, ""]]
+    long = Table("long", ["first", "kind", "second", value, Column("spread", unit=SHARE), "mark"], rows)
+    made = pivot(long, "matrix", down="first", across="second", value="r", along=["kind"])
+    assert [column.title for column in made.shown] == ["first", "kind", "a %", "b %"]
+    assert made.texts() == [["a", "k1", "50.0 ± 10.0*†", "25.0"], ["b", "k2", "100.0 ± 0.0", "–"]]
+    assert made.column("r b") == [0.25, None]

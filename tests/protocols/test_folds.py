@@ -65,9 +65,9 @@ def test_every_fold_has_its_own_hash_and_keeps_it():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: KFold(fold=10), r"protocol\.fold=10: of 10 folds, 0 to 9"),
-        (lambda: MLRC(fold=-1), r"protocol\.fold=-1: of 4 folds, 0 to 3"),
-        (lambda: KFold(folds=1), r"protocol\.folds=1: at least 2"),
+        (lambda: KFold(fold=10), r"protocol\.fold=10: must be 0 to 9"),
+        (lambda: MLRC(fold=-1), r"protocol\.fold=-1: must be 0 to 3"),
+        (lambda: KFold(folds=1), r"protocol\.folds=1: must be at least 2"),
         (lambda: KFold().split(make_table(12)), r"12 training classes are too few for protocol\.folds=10"),
     ],
 )

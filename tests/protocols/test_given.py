@@ -37,10 +37,10 @@ def test_a_split_comes_back_from_its_file(tmp_path, protocol):
     [
         (lambda told: told | {"train": told["train"] + told["query"][:1]}, "a row in two places"),
         (lambda told: told | {"train": [*told["train"], 999]}, "names row 999, but the data have 120 rows"),
-        (lambda told: told | {"data": "0" * 12}, "divides data 000000000000, these are data"),
+        (lambda told: told | {"data": "0" * 12}, "divides data 000000000000, but these are data"),
         (lambda told: told | {"train": []}, "leaves 0 training"),
         (lambda told: {"train": [1]}, "train, val, query and gallery are needed"),
-        (lambda told: told | {"val": "all"}, "is no list of rows"),
+        (lambda told: told | {"val": "all"}, "is not a list of rows"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, change, said):
@@ -57,7 +57,7 @@ def test_no_file_and_no_json_are_refused(tmp_path):
     with pytest.raises(NearkinError, match="cannot be read"):
         File(path=tmp_path / "none.json").split(make_table([5] * 24))
     (tmp_path / "text").write_text("train")
-    with pytest.raises(NearkinError, match="is no list of rows"):
+    with pytest.raises(NearkinError, match="is not a list of rows"):
         File(path=tmp_path / "text").split(make_table([5] * 24))
 
 

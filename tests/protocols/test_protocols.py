@@ -104,7 +104,7 @@ def test_a_class_on_both_sides_is_refused():
     mixed = np.array(["train", "test"] * (len(table) // 2))
     table.columns["split"] = mixed
     for protocol in (Standard(), FixedVal()):
-        with pytest.raises(NearkinError, match=r"20 classes .*stand in train and in test.* keeps the given split"):
+        with pytest.raises(NearkinError, match=r"20 classes .*are in train and in test.* keeps the given split"):
             protocol.split(table)
 
 
@@ -200,5 +200,5 @@ def test_validation_classes_that_train_are_refused_with_advice():
         columns={"split": np.concatenate([table.split, ["test", "test"]])},
         images=np.zeros((6, 2, 2, 3), np.uint8),
     )
-    with pytest.raises(NearkinError, match=r"2 classes stand in train and in val.*protocol=standard"):
+    with pytest.raises(NearkinError, match=r"2 classes are in train and in val.*protocol=standard"):
         FixedVal().split(table)

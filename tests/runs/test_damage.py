@@ -324,11 +324,11 @@ def test_verify_on_the_command_line(made, tmp_path):
     code, told = said("runs", "verify", "--runs", runs)
     assert code == 1
     assert f"{made['run']}  damaged: embeddings.npz is truncated" in told
-    assert f"{made['good']}  unverified: it has no checksums (files.json); its settings fit its name" in told
+    assert f"{made['good']}  unverified: it has no checksums (files.json); its settings match its name" in told
     assert "1 of 2 runs are unverified" in said("runs", "list", "--runs", runs)[1]
     spec = runs / made["good"] / "spec.yaml"
     spec.write_text(spec.read_text().replace("dim: 8", "dim: 9"))
-    assert "its settings do not give its name" in said("runs", "show", made["good"], "--runs", runs)[1]
+    assert "its settings do not match its name" in said("runs", "show", made["good"], "--runs", runs)[1]
 
 
 class TestRemoval:

@@ -57,7 +57,7 @@ def test_hashes_and_kinds_are_looked_at_too(tmp_path):
     changes = {
         "has no data_hash": lambda head: head.pop("data_hash"),
         "has no split_hash": lambda head: head.pop("split_hash"),
-        "holds a text under train.seed": lambda head: head["spec"]["train"].update(seed="one"),
+        "holds a string under train.seed": lambda head: head["spec"]["train"].update(seed="one"),
         "has no model": lambda head: head["spec"].update(model=[1]),
     }
     for i, (reason, change) in enumerate(changes.items()):

@@ -98,11 +98,11 @@ class TestEveryBank:
 
     def test_no_bank_is_an_error(self, name):
         sampler = SAMPLERS[name](LABELS, 16, 0)
-        with pytest.raises(NearkinError, match=rf"sampler={name} plans from a bank .* fill\(z\) comes before next"):
+        with pytest.raises(NearkinError, match=rf"sampler={name} plans from a bank .* call fill\(z\) before next"):
             sampler.next()
 
     def test_a_bank_of_another_size_is_refused(self, name):
-        with pytest.raises(NearkinError, match=r"takes 60 embeddings, got 59 x 5"):
+        with pytest.raises(NearkinError, match=r"needs 60 embeddings, got 59 x 5"):
             SAMPLERS[name](LABELS, 16, 0).fill(embeddings()[:-1])
 
     def test_a_bank_of_what_is_not_finite_is_refused(self, name):
@@ -115,7 +115,7 @@ class TestEveryBank:
         monkeypatch.setattr(bounds, "available_memory", lambda: 3 * 2**30)
         sampler = SAMPLERS[name](np.arange(2**20) % 9, 16, 0)
         sampler.reserve(768)  # 3 GiB exactly
-        said = r"1048576 embeddings x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; take a smaller"
+        said = r"1048576 embeddings x 1024 dimensions x 4 bytes = 4.00 GiB, 3.00 GiB are available; use a smaller"
         with pytest.raises(NearkinError, match=said):
             sampler.reserve(1024)
 
@@ -269,7 +269,7 @@ def test_hard_neighbours_fill_the_batch_when_one_anchor_has_no_negative_left():
     ("cls", "batch", "settings", "said"),
     [
         (DDM, 15, {}, "train.batch=15 is not divisible by sampler.per_class=2; the nearest are 14 and 16"),
-        (FRD, 16, {"per_class": 0}, "sampler.per_class=0: at least 1"),
+        (FRD, 16, {"per_class": 0}, "sampler.per_class=0: must be at least 1"),
         (GC, 15, {"per_class": 4}, "not divisible by sampler.per_class=4"),
         (GC, 16, {"big_batch": 12}, "sampler.big_batch=12 must be at least train.batch=16"),
         (DDM, 16, {"big_batch": 12}, "sampler.big_batch=12 must be at least train.batch=16"),

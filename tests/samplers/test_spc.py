@@ -56,7 +56,7 @@ def test_spc_r_draws_classes_uniformly():
     [
         (lambda: SPC(LABELS, 9, 0), r"train.batch=9 is not divisible by sampler.per_class=2; the nearest are 8 and 10"),
         (lambda: SPC(LABELS, 3, 0, per_class=4), "not divisible by sampler.per_class=4; the smallest is 4"),
-        (lambda: SPC(LABELS, 8, 0, per_class=0), "sampler.per_class=0: at least 1"),
+        (lambda: SPC(LABELS, 8, 0, per_class=0), "sampler.per_class=0: must be at least 1"),
         (lambda: SPCR(LABELS, 1, 0), "train.batch=1: a positive pair needs at least 2 images"),
     ],
 )

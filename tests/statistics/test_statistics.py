@@ -73,7 +73,7 @@ def test_an_interval_is_cut_at_the_end_of_its_range_and_says_so():
         (lambda: paired([0.1], [0.1, 0.2]), "same seeds"),
         (lambda: tournament([[1.0, float("nan")]]), "finite"),
         (lambda: tournament([1.0]), "one column per method"),
-        (lambda: permuted_ranks([[1.0, 2.0, 3.0]]), "by method, seed and setting"),
+        (lambda: permuted_ranks([[1.0, 2.0, 3.0]]), "method, seed and setting"),
     ],
 )
 def test_bad_arrays_are_refused_with_a_sentence(call, words):

@@ -347,7 +347,10 @@ class TestFiles:
             ({"axes": {"epoch": {"a": {}}}}, "epoch stands twice"),
             ({"base": {"train": 3, "train.epochs": 2}}, "not both"),
             ({"bases": ["a"]}, "a mapping from labels to words"),
-            ({"base": {"protocol": "kfold", "protocol.folds": 1}, "folds": "all"}, "protocol.folds=1: at least 2"),
+            (
+                {"base": {"protocol": "kfold", "protocol.folds": 1}, "folds": "all"},
+                "protocol.folds=1: must be at least 2",
+            ),
         ],
     )
     def test_bad_ones_are_refused(self, tiny, tmp_path, content, said):

@@ -1,9 +1,10 @@
-"""Analyses: what finished runs have learned. Numbers first, then a table, then figures."""
+"""Analyses: what finished runs have learned. Numbers, tables of them, and charts of the tables."""
 
 from nearkin.analysis.activation import Activation
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.analysis.embedded import TrainingSet, training_set
+from nearkin.analysis.perform import Analysed, analyse
 from nearkin.analysis.properties import Properties
 from nearkin.analysis.prototypes import Prototypes, prototypes, prototypes_of
 from nearkin.analysis.saliency import Saliency
@@ -13,6 +14,7 @@ from nearkin.analysis.weights import Weights
 
 __all__ = [
     "Activation",
+    "Analysed",
     "Analysis",
     "Corruptions",
     "Properties",
@@ -22,6 +24,7 @@ __all__ = [
     "Spectrum",
     "TrainingSet",
     "Weights",
+    "analyse",
     "prototypes",
     "prototypes_of",
     "training_set",

@@ -1,30 +1,45 @@
 """Where does a network look? The strongest channels of its last map, and the regions that make two images similar."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.analysis.base import Analysis, Table
+from nearkin.analysis._over_runs import OneMethod, interval_of, methods_of
+from nearkin.analysis._pictures import overlaid
+from nearkin.analysis._regions import Parts, parts_of, regions
+from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import Loaded, last_map, loaded, stratified, test_images
-from nearkin.analysis.over_runs import OneMethod, interval_of, methods_of
-from nearkin.analysis.regions import Parts, parts_of, regions
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
+from nearkin.present import Chart, Column, Pictures, Table
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
 from nearkin.runs.tested import TestSet
+from nearkin.units import NUMBER, SHARE
 
 STRONGEST = 3
 MOST = 4  # runs side by side
 SHOWN = 12  # images of a panel
+CHANNELS = "The strongest channels of the last map (mean activation)"
+PAIR_COLUMNS = (
+    "images",
+    "first",
+    "second",
+    "classes",
+    "method",
+    "run",
+    Column("cosine", unit=NUMBER),
+    Column("rest", "head", NUMBER, signed=True),
+    Column("first_rest", "head, first", NUMBER, signed=True),
+    Column("second_rest", "head, second", NUMBER, signed=True),
+    Column("first_quarter", "quarter, first", SHARE, digits=0),
+    Column("second_quarter", "quarter, second", SHARE, digits=0),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,15 @@ class Seen:
     cosine: np.ndarray  # (Q,)
     of: str  # embedding, or pooled feature
 
+    @property
+    def title(self) -> str:
+        """Its name above a picture."""
+        return self.name.replace("_", " ")
+
+    def quarters(self, q: int) -> list[float]:
+        """How much of pair q the best quarter of the places carries, in both images."""
+        return [concentration(self.regions[q, side]) for side in (0, 1)]
+
 
 @ANALYSES.register("activation")
 @dataclass(frozen=True)
@@ -50,7 +74,7 @@ class Activation(Analysis):
     """Side by side for two runs: the three strongest channels of the last map, and which regions make images similar.
 
         strongest   the channels of the last map whose mean over its places is largest, image by image
-        regions     c_u = ψ_u·z' / (‖z‖‖z'‖), which sum to the cosine of two embeddings (analysis/regions.py)
+        regions     c_u = ψ_u·z' / (‖z‖‖z'‖), which sum to the cosine of two embeddings (analysis/_regions.py)
 
     Given a study, it looks at the best trained method and at the untrained network beside it, else at the worst method.
 
@@ -94,17 +118,17 @@ class Activation(Analysis):
             if row not in rows:
                 raise NearkinError(f"pair={pair}: row {row} is no test image of run {first.hash}")
         known: dict[str, Data] = {}
-        found = []
+        seen = []
         for name, member in track(members, "Looking at runs", len(members)):
             if member.head["data_hash"] != members[0][1].head["data_hash"]:
                 raise NearkinError(f"runs {first.hash} and {member.run.hash} were tested on different images")
-            found.append(look(name, member.run.hash, loaded(member.run, known=known), shown, pairs))
+            seen.append(look(name, member.run.hash, loaded(member.run, known=known), shown, pairs))
         classes = dict(zip(rows.tolist(), labels.tolist(), strict=True))
-        own = {int(row): str(classes[int(row)]) for row in (*shown, *pairs.ravel())}
-        return cls(found, shown, pairs, own, {"images": images, "seed": seed, "pair": pair and list(pair)})
+        names = {int(row): str(classes[int(row)]) for row in (*shown, *pairs.ravel())}
+        return cls(seen, shown, pairs, names, {"images": images, "seed": seed, "pair": pair and list(pair)})
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """The strongest channels of every image, and of every pair its cosine and how few places carry it."""
         return {
             "runs": [{"name": s.name, "run": s.run, "decomposed": s.of} for s in self.seen],
@@ -123,36 +147,27 @@ class Activation(Analysis):
                     "classes": [self.classes[int(a)], self.classes[int(b)]],
                     "cosine": {s.run: float(s.cosine[q]) for s in self.seen},
                     "rest": {s.run: s.rest[q].tolist() for s in self.seen},
-                    "quarter": {s.run: [concentration(s.regions[q, side]) for side in (0, 1)] for s in self.seen},
+                    "quarter": {s.run: s.quarters(q) for s in self.seen},
                 }
                 for q, (a, b) in enumerate(self.pairs)
             ],
         }
 
-    def sheets(self) -> dict[str, Sheet]:
-        """Channels of the images, and pairs."""
-        images = [
-            [
-                str(row),
-                self.classes[int(row)],
-                s.name,
-                ", ".join(f"{c} ({m:.2g})" for c, m in zip(s.channels[i], s.means[i], strict=True)),
-            ]
+    @property
+    def tables(self) -> list[Table]:
+        """One row per image and run, with its strongest channels; one row per pair and run."""
+        channels = [
+            [int(row), self.classes[int(row)], s.name, s.run]
+            + [value for pair in zip(s.channels[i].tolist(), s.means[i].tolist(), strict=True) for value in pair]
             for i, row in enumerate(self.image_rows)
             for s in self.seen
         ]
-        pairs = [
-            [
-                f"{a}, {b}",
-                "same" if self.classes[int(a)] == self.classes[int(b)] else "different",
-                s.name,
-                f"{s.cosine[q]:.3f}",
-                f"{s.rest[q].mean():+.3f}",
-                *(f"{100 * concentration(s.regions[q, side]):.0f}" for side in (0, 1)),
-            ]
-            for q, (a, b) in enumerate(self.pairs)
-            for s in self.seen
-        ]
+        pairs = []
+        for q, (a, b) in enumerate(self.pairs.tolist()):
+            same = "same" if self.classes[a] == self.classes[b] else "different"
+            for s in self.seen:
+                values = [float(s.cosine[q]), float(s.rest[q].mean()), *s.rest[q].tolist(), *s.quarters(q)]
+                pairs.append([f"{a}, {b}", a, b, same, s.name, s.run, *values])
         notes = [
             "head: what belongs to no place, the bias of the head; quarter: the share of all that places add (above 0) "
             "which the best quarter of them adds, in the first and the second image; 25 would be even",
@@ -164,64 +179,54 @@ class Activation(Analysis):
             for s in self.seen
             if s.of != "embedding"
         ]
-        header = ["images", "classes", "method", "cosine", "head", "quarter %", "quarter % "]
-        return {
-            "channels": Sheet(
-                "The strongest channels of the last map (mean activation)",
-                ["image", "class", "method", "channels"],
-                images,
-                0,
-            ),
-            "pairs": Sheet("What makes two images similar", header, pairs, 4, notes),
-        }
-
-    def tables(self) -> dict[str, Table]:
-        """One row per image, run and channel; one row per pair and run."""
-        channels = [
-            [int(row), s.name, s.run, int(s.channels[i, k]), float(s.means[i, k])]
-            for s in self.seen
-            for i, row in enumerate(self.image_rows)
-            for k in range(s.channels.shape[1])
+        return [
+            Table("channels", _channel_columns(self.seen[0].channels.shape[1]), channels, CHANNELS),
+            Table("pairs", PAIR_COLUMNS, pairs, "What makes two images similar", notes),
         ]
-        pairs = [
-            [
-                int(a),
-                int(b),
-                s.name,
-                s.run,
-                float(s.cosine[q]),
-                *s.rest[q].tolist(),
-                *(concentration(s.regions[q, side]) for side in (0, 1)),
-            ]
-            for q, (a, b) in enumerate(self.pairs)
-            for s in self.seen
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The images under their strongest channels, and the regions that make two images similar."""
+        channels, pairs = [], []
+        for i in range(len(self.image_rows)):
+            images, above = [self.seen[0].pixels[i]], [""]
+            for s in self.seen:
+                images += [overlaid(s.pixels[i], one, "magma", float(one.min()), float(one.max())) for one in s.maps[i]]
+                above += [f"{s.title}\n{k}" if i == 0 and j == 0 else str(k) for j, k in enumerate(s.channels[i])]
+            channels.append((images, above))
+        for q, rows in enumerate(self.pairs.tolist()):
+            images, above = list(self.seen[0].pair_pixels[q]), [self.classes[row] for row in rows]
+            for s in self.seen:
+                limit = float(np.abs(s.regions[q]).max()) or 1.0  # one scale per pair and run
+                both = zip(s.pair_pixels[q], s.regions[q], strict=True)
+                images += [overlaid(pixels, one, "RdBu_r", -limit, limit) for pixels, one in both]
+                above += [f"{s.title}\n" * (q == 0) + f"cosine {NUMBER.text(float(s.cosine[q]), 2)}", ""]
+            pairs.append((images, above))
+        words = "Test images, then each of them under its three strongest channels of the last map, run by run."
+        regions = "Two images, then what their places add to their similarity, run by run: red adds, blue takes away."
+        return [
+            _sheet("channels", CHANNELS, words, channels),
+            _sheet("pairs", "What makes two images similar", regions, pairs),
         ]
-        header = [
-            "first",
-            "second",
-            "method",
-            "run",
-            "cosine",
-            "first_rest",
-            "second_rest",
-            "first_quarter",
-            "second_quarter",
-        ]
-        return {"channels": (["row", "method", "run", "channel", "mean"], channels), "pairs": (header, pairs)}
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """Maps and regions, and the two panels."""
-        from nearkin.analysis import activation_figures as figures
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Maps and regions."""
+        held = {f"{key}_{s.run}": getattr(s, key) for s in self.seen for key in ("channels", "maps", "regions")}
+        return {"rows": self.image_rows, "pairs": self.pairs, **held}
 
-        def arrays(path: Path) -> None:
-            held = {f"{what}_{s.run}": getattr(s, what) for s in self.seen for what in ("channels", "maps", "regions")}
-            np.savez(path, rows=self.image_rows, pairs=self.pairs, **held)
 
-        return {
-            "activation.npz": arrays,
-            "activation_channels.png": lambda path: figures.channels(self).savefig(path),
-            "activation_pairs.png": lambda path: figures.pairs(self).savefig(path),
-        }
+def _channel_columns(count: int) -> list[Column | str]:
+    """A channel and its mean activation, as often as there are."""
+    columns: list[Column | str] = [Column("row", "image"), "class", "method", "run"]
+    for k in range(1, count + 1):
+        columns += [Column(f"channel_{k}", f"channel {k}"), Column(f"mean_{k}", "mean", NUMBER)]
+    return columns
+
+
+def _sheet(name: str, title: str, alt: str, rows: list[tuple[list[np.ndarray], list[str]]]) -> Pictures:
+    images, captions = zip(*rows, strict=True)
+    return Pictures(name=name, title=title, alt=alt, images=images, captions=captions)
 
 
 def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
@@ -231,7 +236,7 @@ def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
     if len({member.run.hash for member in gathered.tested}) <= MOST:
         given = {member.run.hash: i for i, member in enumerate(gathered.members)}
         several = [(_name(method, member), member) for method in methods for member in method.members]
-        return sorted(several, key=lambda each: given[each[1].run.hash])
+        return sorted(several, key=lambda pair: given[pair[1].run.hash])
 
     def score(method: OneMethod) -> float:
         interval = interval_of(method.metric("map_at_r"))
@@ -245,7 +250,7 @@ def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
 
 def _name(method: OneMethod, member: Member) -> str:
     """The name of a run among others: its method, and its seed and fold where the method has several."""
-    seeds, folds = ({getattr(each, what) for each in method.members} for what in ("seed", "fold"))
+    seeds, folds = ({getattr(one, what) for one in method.members} for what in ("seed", "fold"))
     words = [f"seed {member.seed}"] * (len(seeds) > 1) + [f"fold {member.fold}"] * (len(folds) > 1)
     return ", ".join([method.name, *words])
 
@@ -279,8 +284,8 @@ def look(name: str, run: str, seen: Loaded, shown: np.ndarray, pairs: np.ndarray
 def strongest(maps: Tensor) -> tuple[Tensor, Tensor]:
     """The channels of largest mean activation of maps (B, C, h, w), the strongest first, and these means: (B, 3)."""
     means = maps.mean((2, 3))  # (B, C)
-    found = means.topk(min(STRONGEST, means.shape[1]), dim=1)
-    return found.indices, found.values
+    top = means.topk(min(STRONGEST, means.shape[1]), dim=1)
+    return top.indices, top.values
 
 
 def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
@@ -295,9 +300,9 @@ def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
     return np.stack([rows, known[s.argmax(1).numpy()]], 1)
 
 
-def concentration(found: np.ndarray) -> float:
+def concentration(added: np.ndarray) -> float:
     """The share of what places (h, w) add, above 0, that the best quarter of them adds."""
-    values = np.sort(found.clip(0).ravel())[::-1]
+    values = np.sort(added.clip(0).ravel())[::-1]
     total = values.sum()
     return float(values[: max(1, -(-len(values) // 4))].sum() / total) if total > 0 else 0.0
 

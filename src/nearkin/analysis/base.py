@@ -1,33 +1,33 @@
-"""What an analysis is: numbers first, then tables, then figures."""
+"""What an analysis is: numbers, tables of them, and charts of the tables; how it is stored and read again."""
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet, sentence
 from nearkin.errors import NearkinError
+from nearkin.present import Chart, Pictures, Table, described, read
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.storage import atomic
 
-Table = tuple[Sequence[str], Sequence[Sequence[Any]]]  # names of the columns, rows of plain values; None: no value
+FORM = {"version", "options", "numbers", "tables", "charts"}  # what NAME.json holds
 
 
 class Analysis:
     """What finished runs have learned, looked at in one way.
 
     A subclass registers itself (`ANALYSES.register("my_analysis")`) and defines `of(run)`, or, if it compares runs with
-    each other (`together = True`), `between(gathered)`; then `summary`, the numbers as plain values. `rows()` or
-    `sheets()` tell them in words for a terminal, `tables()` as rows of real numbers, and `files()` says what else is
-    written: further numbers and figures. `nearkin analyse my_analysis RUN` then works.
+    each other (`together = True`), `between(gathered)`; then `numbers`. `tables` show them in a terminal, in the report
+    and in files, `charts` draw columns of these tables, and `arrays` are what is too large for a table.
+    `nearkin analyse my_analysis RUN` then works.
 
-    The keyword-only parameters of `of` and `between` are its options. An analysis that has some keeps them in
-    `options`; version and options are then stored with the numbers.
+    The keyword-only parameters of `of` and `between` are its options; what they were is stored from `options`.
 
     Class attributes:
         together: it compares runs with each other; otherwise it looks at each run by itself, and `between`, where it
@@ -72,75 +72,112 @@ class Analysis:
         return {p.name for p in inspect.signature(entry).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """The numbers, as JSON has them."""
-        raise NearkinError(f"analysis {type(self).__name__} does not define summary")
+    def numbers(self) -> dict[str, Any]:
+        """What it found, as JSON has it."""
+        raise NearkinError(f"analysis {type(self).__name__} does not define numbers")
 
     @property
-    def content(self) -> dict[str, Any]:
-        """What NAME.json holds: the summary, and before it version and options where there are options."""
-        if self.options is None:
-            return self.summary
-        return {"version": self.version, "options": dict(self.options), **self.summary}
+    def tables(self) -> Sequence[Table]:
+        """The numbers as tables; by default one row of all that are no lists."""
+        plain = plain_values(self.numbers)
+        return [Table("numbers", list(plain), [list(plain.values())])] if plain else []
 
-    def rows(self) -> list[list[str]]:
-        """The numbers in words: what, value."""
-        return [[name, str(value)] for name, value in self.summary.items()]
+    @property
+    def charts(self) -> Sequence[Chart]:
+        """Charts of columns of the tables."""
+        return ()
 
-    def sheets(self) -> dict[str, Sheet]:
-        """The numbers in words as tables, by name; one of `rows()` unless a subclass has more to tell."""
-        return {self.name: Sheet("", ["what", "value"], self.rows(), 1)}
-
-    def tables(self) -> Mapping[str, Table]:
-        """Name -> names of the columns and rows of real numbers."""
-        return {}
-
-    def files(self) -> Mapping[str, Callable[[Path], Any]]:
-        """File name -> what writes that file."""
+    @property
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """What NAME.npz holds."""
         return {}
 
     def save(self, folder: Path) -> list[Path]:
-        """Write NAME.json, NAME-TABLE.parquet of all `tables()`, NAME-sheets.json (what the report shows), NAME.md
-        where there are `sheets()`, and all `files()` into a folder, each whole or not at all."""
-        text = json.dumps(self.content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        writers: dict[str, Callable[[Path], Any]] = {f"{self.name}.json": lambda path: path.write_text(text)}
-        for name, table in self.tables().items():
-            writers[f"{self.name}-{name}.parquet"] = partial(write_parquet, table)
-        told = self.sheets()
-        writers[f"{self.name}-sheets.json"] = lambda path: path.write_text(
-            json.dumps([asdict(sheet) for sheet in told.values()], indent=1, ensure_ascii=False) + "\n"
-        )
-        if type(self).sheets is not Analysis.sheets:
-            writers[f"{self.name}.md"] = lambda path: path.write_text(markdown(told))
-        writers |= self.files()
-        for name, write in writers.items():
+        """Write what was found into a folder, each file whole or not at all.
+
+        NAME-TABLE.parquet and NAME-CHART.png are its tables and charts, NAME.md the tables that are no details,
+        NAME.npz the arrays. NAME.json is written last, so that it tells of what is there.
+        """
+        tables, charts = list(self.tables), list(self.charts)
+        files = [table.write(folder / f"{self.name}-{table.name}.parquet") for table in tables]
+        for chart in charts:
+            files += chart.save(folder / f"{self.name}-{chart.name}", (".png",))
+        if self.arrays:
+            with atomic(folder / f"{self.name}.npz") as scratch:
+                np.savez_compressed(scratch / f"{self.name}.npz", **self.arrays)  # type: ignore[arg-type]
+            files.append(folder / f"{self.name}.npz")
+        content = {
+            "version": self.version,
+            "options": dict(self.options or {}),
+            "numbers": self.numbers,
+            "tables": [table.name for table in tables],
+            "charts": [chart.describe() for chart in charts],
+        }
+        pages = [f"**{table.title or self.name}**\n\n{table.markdown()}" for table in tables if not table.detail]
+        for name, text in (
+            (f"{self.name}.md", "\n".join(pages)),
+            (f"{self.name}.json", json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"),
+        ):
             with atomic(folder / name) as scratch:
-                write(scratch / name)
-        return [folder / name for name in writers]
+                (scratch / name).write_text(text, encoding="utf-8")
+            files.append(folder / name)
+        return files
 
 
-def write_parquet(table: Table, path: Path) -> None:
-    """One table of plain values as a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+@dataclass
+class Stored:
+    """What a folder holds of an analysis."""
 
-    header, rows = table
-    columns = zip(*rows, strict=True) if rows else [() for _ in header]
-    pq.write_table(pa.table({name: list(values) for name, values in zip(header, columns, strict=True)}), path)
+    numbers: dict[str, Any]
+    tables: list[Table]
+    charts: list[Chart]
 
 
-def markdown(sheets: Mapping[str, Sheet]) -> str:
-    """Tables as Markdown, each under its title and with its notes below."""
-    parts = []
-    for sheet in sheets.values():
-        rule = ["---"] * (len(sheet.header) - sheet.numbers) + ["---:"] * sheet.numbers
-        lines = [
-            "| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
-            for line in (sheet.header, rule, *sheet.rows)
-        ]
-        notes = [sentence(note) for note in sheet.notes]
-        parts.append("\n\n".join([*([f"**{sheet.title}**"] if sheet.title else []), "\n".join(lines), *notes]))
-    return "\n\n".join(parts) + "\n"
+def stored_numbers(
+    analysis: type[Analysis], folder: Path, options: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The numbers in NAME.json of a folder; None where there are none of this form, this version and these options."""
+    content = _content(analysis, folder)
+    if content is None or (options is not None and content["options"] != json.loads(json.dumps(options))):
+        return None
+    return content["numbers"]
+
+
+def stored(analysis: type[Analysis], folder: Path) -> Stored | None:
+    """What a folder holds of an analysis; None where that is nothing, of another form or version, or damaged."""
+    content = _content(analysis, folder)
+    if content is None:
+        return None
+    try:
+        tables = {name: read(folder / f"{analysis.name}-{name}.parquet") for name in content["tables"]}
+        charts = [described(chart, tables) for chart in content["charts"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    for chart in charts:
+        if isinstance(chart, Pictures):
+            chart.file = str(folder / f"{analysis.name}-{chart.name}.png")
+    return Stored(content["numbers"], list(tables.values()), charts)
+
+
+def _content(analysis: type[Analysis], folder: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads((folder / f"{analysis.name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(content, dict) or set(content) != FORM or content["version"] != analysis.version:
+        return None
+    return content
+
+
+def plain_values(numbers: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The values that are no lists; those of nested dictionaries by dotted names."""
+    values: dict[str, Any] = {}
+    for key, value in numbers.items():
+        if isinstance(value, Mapping):
+            values |= plain_values(value, f"{before}{key}.")
+        elif not isinstance(value, list):
+            values[before + key] = value
+    return values
 
 
 ANALYSES.takes(Analysis, words="a nearkin.analysis.Analysis")

@@ -1,24 +1,27 @@
-"""What an analysis looks at: the images of a finished run and its chosen model."""
+"""What an analysis looks at: the images of a finished run, its chosen model and its stored embeddings, and what its
+data set tells of the images beside the class; or anyone's embeddings in a file."""
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.data import PixelSource
+from nearkin.data import PixelSource, Table
 from nearkin.engine.device import pick_device
 from nearkin.engine.embed import embed
 from nearkin.errors import NearkinError
+from nearkin.evaluation.readers import EMBEDDINGS, LABELS, read
 from nearkin.models import Model
 from nearkin.numerics import unit
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
-from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data
+from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data, read_table
 from nearkin.runs.store import Run
-from nearkin.runs.tested import TestSet
+from nearkin.runs.tested import TestSet, paths_of
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,50 @@ def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndar
     number = np.unique(labels, return_inverse=True)[1][order]  # (N,) class of each, in random order
     turn = np.empty(len(labels), np.int64)  # how many of its class came before it
     for c in range(number.max() + 1):
-        own = number == c
-        turn[own] = np.arange(own.sum())
+        turn[number == c] = np.arange((number == c).sum())
     places = random.permutation(number.max() + 1)[number]  # the classes in random order
     return np.sort(order[np.lexsort((places, turn))[:images]])
+
+
+def tested(run: Run) -> TestSet:
+    """The stored test embeddings of a run, and which images they are; nothing is computed."""
+    check_tested(run)
+    test_set = TestSet.of(run)
+    if test_set.rows is None:
+        raise NearkinError(f"run {run.hash}: which images it was tested on is not stored; train it again")
+    return test_set
+
+
+def rows_of(images: TestSet) -> np.ndarray:
+    """(N,) rows of the data set, of images that `tested` gave."""
+    assert images.rows is not None
+    return images.rows
+
+
+def table_of(run: Run, seen: TestSet) -> tuple[Table, np.ndarray]:
+    """The data set of a run, and the places (N,) of its test images in it; no image is opened.
+
+    A NearkinError when the data set is not here, or its images are others than those that were tested.
+    """
+    data = resolve(run.spec).data
+    table = read_table(data)
+    number = {table.shown(i): i for i in range(len(table))}
+    places = np.array([number.get(path, -1) for path in paths_of(run) or [""] * len(seen.labels)])
+    if (places < 0).any() or (np.array(table.classes)[table.labels[places]] != seen.labels).any():
+        raise NearkinError(f"{data.root or data.name} does not hold the images that run {run.hash} was tested on")
+    return table, places
+
+
+def embeddings_and_columns(path: str | Path) -> tuple[Tensor, np.ndarray | None, dict[str, np.ndarray]]:
+    """A file of anyone's embeddings (.npz, .parquet): the embeddings (N, D), the labels (N,) where there are any, and
+    every other column of N values."""
+    held = {name: np.asarray(value) for name, value in read(path).items()}
+    wide = [name for name, value in held.items() if value.ndim == 2]
+    named = [name for name in wide if name.lower() in EMBEDDINGS] or wide
+    if len(named) != 1:
+        raise NearkinError(f"{path} holds {', '.join(held)}: which are the embeddings? Name one of them 'embeddings'")
+    z = held.pop(named[0])
+    columns = {name: value for name, value in held.items() if value.shape == (len(z),)}
+    label = next((name for name in columns if name.lower() in LABELS), None)
+    labels = None if label is None else columns.pop(label)
+    return torch.from_numpy(np.array(z, dtype=np.float32)), labels, columns  # a copy: what was read may be read only

@@ -1,69 +1,122 @@
-"""An analysis on stored runs: each by itself or all together, and where the results are stored."""
+"""`nearkin.analyse`: an analysis of stored runs, each by itself or all together, and where the results are stored."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import check_tested
 from nearkin.comparison.gather import Gathered, gather
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
+from nearkin.present import Chart, Shown, Table
 from nearkin.progress import note_once
+from nearkin.registry import ANALYSES
 from nearkin.runs.store import Store
 
+FILES = (".npz", ".parquet")  # of embeddings
+NOT_IN_NAMES = re.compile(r"[^\w.=,+ -]")  # of folders
 
-@dataclass
-class Performed:
-    """What an analysis found, and where it is stored."""
 
-    each: dict[str, Analysis] = field(default_factory=dict)  # run -> what was found in it
-    all: Analysis | None = None  # over all runs
-    files: list[Path] = field(default_factory=list)
-    gathered: Gathered | None = None
+class Analysed(Shown):
+    """What analyses of runs gave: numbers, tables of them, charts, and the files in which all is stored.
+
+    Parameters:
+        numbers: of one analysis; of several, by name. Of runs that were looked at one by one: by run.
+        tables: those of all runs together, else one row per run.
+        charts: drawn over the tables.
+        files: what was written.
+    """
+
+    def __init__(self, numbers: dict[str, Any], tables: Sequence[Table], charts: Sequence[Chart], files: list[Path]):
+        self.numbers, self.charts, self.files = numbers, list(charts), files
+        self._tables = list(tables)
 
     @property
-    def told(self) -> dict[str, Any]:
-        """The summary over all runs, else that of the one run, else the summary of each run."""
-        if self.all is not None:
-            return self.all.summary
-        summaries = {name: found.summary for name, found in self.each.items()}
-        return next(iter(summaries.values())) if len(summaries) == 1 else summaries
+    def tables(self) -> Sequence[Table]:
+        """Its tables, the main one first."""
+        return self._tables
 
-    def sheets(self) -> dict[str, Sheet]:
-        """The tables that tell it: those over all runs, else those of the one run, else one row per run."""
-        if self.all is not None:
-            return self.all.sheets()
-        if len(self.each) == 1:
-            return next(iter(self.each.values())).sheets()
-        return {"runs": self._one_row_per_run()}
-
-    def _one_row_per_run(self) -> Sheet:
-        assert self.gathered is not None
-        methods = {
-            m.run.hash: (", ".join(m.labels.values()) or m.settings["loss.name"], str(m.seed))
-            for m in self.gathered.members
-        }
-        plain = {
-            name: {k: v for k, v in found.summary.items() if not isinstance(v, dict | list)}
-            for name, found in self.each.items()
-        }
-        keys = list(dict.fromkeys(key for own in plain.values() for key in own))
-        rows = [[*methods[name], name, *(_text(own.get(key)) for key in keys)] for name, own in plain.items()]
-        return Sheet("", ["method", "seed", "run", *keys], rows, len(keys))
+    @property
+    def below(self) -> list[str]:
+        """Which files were written, a line for each folder."""
+        folders = dict.fromkeys(file.parent for file in self.files)
+        names = {folder: ", ".join(file.name for file in self.files if file.parent == folder) for folder in folders}
+        return [f"stored: {inside} in {folder}" for folder, inside in names.items()]
 
 
-def subjects(names: Sequence[str], runs: Path | str = "runs") -> Gathered:
-    """The tested runs under these names: a study, a folder of runs, or runs by path or hash. A run that is named and
-    not tested is an error; of a study the tested ones are taken. Damaged ones among several are left out, and a line
-    says so."""
+def analyse(
+    analysis: str,
+    *names: str | Path,
+    runs: Path | str = "runs",
+    where: Sequence[str] = (),
+    output: Path | str | None = None,
+    **options: Any,
+) -> Analysed:
+    """Look into what runs have learned, and store what is found with them.
+
+    Parameters:
+        analysis: one of `nearkin list analyses`; several as "A,B".
+        names: a study (its name or file), a folder of runs, runs (hashes, paths), or files of embeddings (.npz,
+            .parquet); nothing for an analysis that needs no run.
+        runs: the folder of the stored runs.
+        where: words KEY=VALUE, as "backbone=resnet50": only these runs. What is found over all of them is stored below
+            the study's results, in a folder of that name.
+        output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
+            for each. What is found in files of embeddings is stored there alone.
+        options: of the analysis, as `images=200` or `seed=1`; each goes to the analyses that take it.
+
+    Example:
+        nearkin.analyse("similarity", "demo", images=500)
+    """
+    classes = [ANALYSES[word.strip()] for word in analysis.split(",") if word.strip()]
+    if not classes:
+        raise NearkinError(f"analyse {analysis!r}: which analysis? choices: {', '.join(ANALYSES.names())}")
+    known = sorted(set().union(*(each.takes() for each in classes)))
+    if unknown := sorted(set(options) - set(known)):
+        name, given = unknown[0], options[unknown[0]]
+        raise NearkinError(f"{name}={given}: no option of analysis {analysis}; choices: {', '.join(known) or 'none'}")
+    if options.get("images") is not None and options["images"] < 1:
+        raise NearkinError(f"images={options['images']}: at least 1")
+    words = [str(name) for name in names]
+    for each in classes:
+        if not words and each.needs_runs:
+            raise NearkinError(f"analyse {each.name}: name a run, a study, or a folder of runs")
+    files = [Path(word) for word in words if word.endswith(FILES)]
+    if files and len(files) < len(words):
+        raise NearkinError(f"{files[0]} is a file of embeddings, {words[0]} is none: one or the other")
+    if where and (files or not words):
+        raise NearkinError(f"where={' '.join(where)}: only stored runs have settings")
+    gathered = subjects(words, runs, where) if words and not files else None
+    further = None if output is None else Path(output)
+    done = {}
+    for each in classes:
+        if files:
+            done[each.name] = _of_files(each, files, further)
+        else:
+            given = {name: value for name, value in options.items() if name in each.takes()}
+            done[each.name] = _of_runs(each, gathered, given, runs, further)
+    if len(done) == 1:
+        return next(iter(done.values()))
+    return Analysed(
+        {name: one.numbers for name, one in done.items()},
+        [table for one in done.values() for table in one.tables],
+        [chart for one in done.values() for chart in one.charts],
+        [file for one in done.values() for file in one.files],
+    )
+
+
+def subjects(names: Sequence[str], runs: Path | str = "runs", where: Sequence[str] = ()) -> Gathered:
+    """The tested runs under these names: a study, a folder of runs, or runs by path or hash; of them those that `where`
+    describes. A run that is named and not tested is an error; of a study the tested ones are taken. Damaged ones among
+    several are left out, and a line says so."""
     paths = [Path(name) for name in names]
     if len(names) == 1 and (paths[0] / "spec.yaml").exists():  # a run by its path, of whatever store
-        gathered = gather([paths[0].resolve().name], paths[0].resolve().parent)
+        gathered = gather([paths[0].resolve().name], paths[0].resolve().parent, where)
     else:
-        gathered = gather(names, runs)
-    if not gathered.axes and not (len(names) == 1 and len(gathered.members) > 1):
+        gathered = gather(names, runs, where)
+    if not gathered.is_study and not (len(names) == 1 and len(gathered.members) > 1):
         for member in gathered.members:
             check_tested(member.run)
     if len(gathered.members) > 1:
@@ -91,54 +144,57 @@ def _without_damaged(gathered: Gathered) -> Gathered:
     return replace(gathered, members=members, absent=absent)
 
 
-def perform(
+def _of_runs(
     analysis: type[Analysis],
     gathered: Gathered | None,
     options: Mapping[str, Any],
-    *,
-    runs: Path | str = "runs",
-    output: Path | None = None,
-) -> Performed:
-    """Look at runs and store what is found with them.
-
-    Parameters:
-        analysis: the class.
-        gathered: the runs, as `subjects` gives them; None for an analysis that needs none.
-        options: keyword arguments of its `of` or `between`.
-        runs: the folder of the stored runs, for an analysis without runs.
-        output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
-            for each.
-    """
-    done = Performed(gathered=gathered)
-    members = {} if gathered is None else {member.run.hash: member.run for member in gathered.tested}
-    if not analysis.together and (len(members) == 1 or not analysis.sums_up()):
-        for name, run in members.items():
-            found = done.each[name] = analysis.of(run, **options)
-            done.files += found.save(run.path / analysis.folder)
-            if output is not None:
-                done.files += found.save(output if len(members) == 1 else output / name)
-        return done
-    done.all = analysis.between(gathered, **options)  # type: ignore[arg-type]
-    done.files += done.all.save(folder_of(analysis, gathered, runs))
-    if output is not None:
-        done.files += done.all.save(output)
-    return done
+    runs: Path | str,
+    output: Path | None,
+) -> Analysed:
+    """Look at runs, one by one or all together, and store what is found with them."""
+    by_hash = {} if gathered is None else {member.run.hash: member.run for member in gathered.tested}
+    if analysis.together or (len(by_hash) != 1 and analysis.sums_up()):
+        over_all = analysis.between(gathered, **options)  # type: ignore[arg-type]
+        return _saved(over_all, [folder_of(analysis, gathered, runs), output])
+    one_by_one = {}
+    for name, run in by_hash.items():
+        further = output if output is None or len(by_hash) == 1 else output / name
+        one_by_one[name] = _saved(analysis.of(run, **options), [run.path / analysis.folder, further])
+    if len(one_by_one) == 1:
+        return next(iter(one_by_one.values()))
+    assert gathered is not None
+    files = [file for one in one_by_one.values() for file in one.files]
+    numbers = {name: one.numbers for name, one in one_by_one.items()}
+    return Analysed(numbers, [_one_row_per_run(analysis.name, gathered, numbers)], [], files)
 
 
-def perform_on_files(analysis: type[Analysis], paths: Sequence[Path], output: Path | None = None) -> Performed:
-    """Look at files of embeddings; what is found is stored in `output` alone."""
-    found = analysis.of_files(paths)
-    return Performed(all=found, files=found.save(output) if output is not None else [])
+def _of_files(analysis: type[Analysis], paths: Sequence[Path], output: Path | None) -> Analysed:
+    return _saved(analysis.of_files(paths), [output])
+
+
+def _saved(performed: Analysis, folders: Sequence[Path | None]) -> Analysed:
+    files = [file for folder in folders if folder is not None for file in performed.save(folder)]
+    return Analysed(performed.numbers, performed.tables, performed.charts, files)
+
+
+def _one_row_per_run(name: str, gathered: Gathered, numbers: Mapping[str, Mapping[str, Any]]) -> Table:
+    members = {member.run.hash: member for member in gathered.members}
+    plain = {run: {k: v for k, v in one.items() if not isinstance(v, dict | list)} for run, one in numbers.items()}
+    keys = list(dict.fromkeys(key for one in plain.values() for key in one))
+    rows = []
+    for run, one in plain.items():
+        method = ", ".join(members[run].labels.values()) or members[run].settings["loss.name"]
+        rows.append([method, members[run].seed, run, *(one.get(key) for key in keys)])
+    return Table(name, ["method", "seed", "run", *keys], rows)
 
 
 def folder_of(analysis: type[Analysis], gathered: Gathered | None, runs: Path | str = "runs") -> Path:
-    """Where results over several runs are stored: with their study, else beside the runs."""
-    if gathered is None or not gathered.axes:
-        return (Store(runs).root if gathered is None else gathered.store.root) / (analysis.folder or "analysis")
-    return gathered.store.root / "studies" / gathered.name / (analysis.folder or "analysis")
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """Where results over several runs are stored: with their study, else beside the runs; those of a slice one folder
+    deeper."""
+    root = Store(runs).root if gathered is None else gathered.store.root
+    if gathered is not None and gathered.is_study:
+        root = root / "studies" / gathered.name
+    folder = root / (analysis.folder or "analysis")
+    if gathered is None or not gathered.where:
+        return folder
+    return folder / NOT_IN_NAMES.sub("-", " ".join(gathered.where))

@@ -1,7 +1,8 @@
 """What else than the class do neighbours share? Properties of images in the embeddings of a run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,22 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from nearkin.analysis.base import Analysis, Table
-from nearkin.analysis.nr_precision import BAR, Categories, Shared, categories, nr_precision
-from nearkin.analysis.over_runs import found_in, methods_of, stored, stored_arrays
-from nearkin.analysis.tested import embeddings_and_columns, table_of, tested
+from nearkin.analysis._nr_precision import BAR, Categories, Shared, categories, nr_precision
+from nearkin.analysis._over_runs import methods_of, of_each_run, stored_arrays
+from nearkin.analysis.base import Analysis, stored_numbers
+from nearkin.analysis.embedded import embeddings_and_columns, table_of, tested
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
+from nearkin.present import Bars, Chart, Column, Table
 from nearkin.progress import bar
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
+from nearkin.units import COUNT, NUMBER, SHARE
 
 if TYPE_CHECKING:
-    from nearkin.analysis.properties_study import PropertiesOfStudy
+    from nearkin.analysis._properties_study import PropertiesOfStudy
 
+KINDS = ("as they are", "shuffled within classes")
 SHUFFLES = 10  # how often a property is shuffled within classes, to see what the class alone gives
 CLASS = "class"
 WHAT_IT_SAYS = (
@@ -42,25 +45,24 @@ class Properties(Analysis):
 
     Properties are the columns of the data set (for glyphs all that was drawn at random: face, size, rotation, ...; for
     csv every further column) and, as a yardstick, the class. Numbers are put into 10 bins of equally many images. What
-    the figure means and what not: `nearkin.analysis.nr_precision.nr_precision`.
+    the figure means and what not: `nr_precision` of analysis/_nr_precision.py.
 
     Source: Kobs et al., section on the object level.
 
     Parameters:
-        told: the numbers of every property, the columns that are none and why.
+        measured: the numbers of every property, the columns that are none and why.
         values: property -> (Q,) normalised R-precision of every query, NaN where it is undefined.
-        options: there are none.
     """
 
-    told: dict[str, Any]
+    measured: dict[str, Any]
     values: dict[str, np.ndarray]
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> "Properties":
         """Of the test images of a run, from its stored embeddings and the columns of its data set."""
-        if (told := stored(cls, run, {})) and (values := stored_arrays(cls, run)) is not None:
-            return cls(told, values)
+        numbers = stored_numbers(cls, run.path / cls.folder, {})
+        if numbers is not None and (values := stored_arrays(cls, run)) is not None:
+            return cls(numbers, values)
         seen = tested(run)
         table, places = table_of(run, seen)
         columns = {name: column for name, column in table.columns.items() if name != "split"}
@@ -85,47 +87,73 @@ class Properties(Analysis):
     @classmethod
     def between(cls, gathered: Gathered) -> "PropertiesOfStudy":
         """Of all tested runs of a study, and ranking against classification losses."""
-        from nearkin.analysis.properties_study import PropertiesOfStudy
+        from nearkin.analysis._properties_study import PropertiesOfStudy
 
-        return PropertiesOfStudy(methods_of(gathered), {k: v.summary for k, v in found_in(cls, gathered).items()})
+        runs = of_each_run(cls, gathered)
+        return PropertiesOfStudy(methods_of(gathered), {name: run.numbers for name, run in runs.items()})
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """The numbers of every property, and which columns are none."""
-        return self.told
+        return self.measured
 
-    def sheets(self) -> dict[str, Sheet]:
-        """One row per property, the strongest first."""
-        told = sorted(self.summary["properties"].items(), key=lambda item: -item[1]["nr_precision"])
+    @cached_property
+    def tables(self) -> list[Table]:
+        """One row per property, the strongest first; beside it what the class alone gives."""
+        measured = sorted(self.measured["properties"].items(), key=lambda item: -item[1]["nr_precision"])
+        keys = ("share", "precision", "nr_precision", "by_class", "by_class_std", "queries", "categories")
         rows = [
             [
                 name,
-                f"{own['categories']} {'bins' if own['edges'] else 'values'}",
-                f"{100 * own['share']:.1f}",
-                f"{100 * own['precision']:.1f}",
-                f"{own['nr_precision']:.2f}{marks(own)}",
-                "–" if own["by_class"] is None else f"{own['by_class']:.2f} ± {own['by_class_std']:.2f}",
+                f"{one['categories']} {'bins' if one['edges'] else 'values'}",
+                *(one[key] for key in keys),
+                marks(one),
             ]
-            for name, own in told
+            for name, one in measured
         ]
-        header = ["property", "has", "p %", "R-precision %", "normalised", "by class"]
-        notes = [*WHAT_IT_SAYS, *(f"{name} is left out: {why}" for name, why in self.told["left_out"].items())]
-        return {"properties": Sheet("Properties that neighbours share", header, rows, 4, notes)}
+        columns = [
+            "property",
+            "has",
+            Column("share", "p", SHARE, digits=1, about="what chance has"),
+            Column("precision", "R-precision", SHARE, digits=1),
+            Column("nr_precision", "normalised", NUMBER, digits=2, star="marks"),
+            Column("by_class", "by class", NUMBER, digits=2, plus_minus="by_class_std"),
+            Column("by_class_std", unit=NUMBER),
+            Column("queries", unit=COUNT),
+            Column("categories", unit=COUNT),
+            "marks",
+        ]
+        notes = [*WHAT_IT_SAYS, *(f"{name} is left out: {why}" for name, why in self.measured["left_out"].items())]
+        table = Table("all", columns, rows, "Properties that neighbours share", notes)
+        both = [
+            [name, *pair]
+            for name, one in measured
+            for pair in ((KINDS[0], one["nr_precision"]), (KINDS[1], one["by_class"]))
+        ]
+        value = Column("value", "normalised R-precision", NUMBER, digits=2)
+        return [table, Table("bars", ["property", "values", value], both, detail=True)]
 
-    def tables(self) -> dict[str, Table]:
-        """The numbers of the properties."""
-        told = self.summary["properties"]
-        keys = [key for key in next(iter(told.values())) if key != "edges"]
-        return {"all": (["property", *keys], [[name, *(own[key] for key in keys)] for name, own in told.items()])}
+    @property
+    def charts(self) -> list[Chart]:
+        """Every property beside what the class alone would bring; a line at the bar of significance."""
+        return [
+            Bars(
+                name="bars",
+                title="Normalised R-precision of properties",
+                table=self.tables[1],
+                x="property",
+                y="value",
+                by="values",
+                lying=True,
+                line=BAR,
+                alt=f"Normalised R-precision of every property: by chance 0, beyond the dotted line ({BAR}) no chance.",
+            )
+        ]
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """The value of every query, and a figure."""
-        from nearkin.analysis import properties_figures as figures
-
-        return {
-            "properties.npz": lambda path: np.savez(path, **self.values),  # type: ignore[arg-type]
-            "properties.png": lambda path: figures.bars(self.summary["properties"]).savefig(path),
-        }
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The value of every query."""
+        return self.values
 
 
 def properties(
@@ -147,7 +175,7 @@ def properties(
             have N values.
     """
     places = np.arange(len(z)) if places is None else places
-    found: dict[str, Categories] = {}
+    kept: dict[str, Categories] = {}
     left_out: dict[str, str] = {}
     if labels is not None:
         columns = {CLASS: _spread(labels, places), **columns}
@@ -157,25 +185,25 @@ def properties(
         if isinstance(made, str) or isinstance(here, str):
             left_out[name] = str(here)
         else:
-            found[name] = Categories(made.codes[places], made.names, made.edges)
-    if not set(found) - {CLASS}:
+            kept[name] = Categories(made.codes[places], made.names, made.edges)
+    if not set(kept) - {CLASS}:
         raise NearkinError(f"no property is left: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}")
     random = np.random.default_rng(0)
-    codes: dict[tuple[str, int], np.ndarray] = {(name, 0): own.codes for name, own in found.items()}
-    for name, own in found.items():
+    codes: dict[tuple[str, int], np.ndarray] = {(name, 0): one.codes for name, one in kept.items()}
+    for name, one in kept.items():
         if labels is not None and name != CLASS:
-            codes |= {(name, i): shuffled(own.codes, labels, random) for i in range(1, SHUFFLES + 1)}
+            codes |= {(name, i): shuffled(one.codes, labels, random) for i in range(1, SHUFFLES + 1)}
     with bar("Neighbours") as advance:
         shared = nr_precision(z.to(torch.float32), codes, roles=roles, progress=advance)
-    told = {}
-    for name, own in found.items():
+    numbers = {}
+    for name, one in kept.items():
         means = [shared[name, i].mean for i in range(1, SHUFFLES + 1) if (name, i) in shared]
-        told[name] = _told(shared[name, 0], own, means)
-    values = {name: shared[name, 0].values.astype(np.float32) for name in found}
-    return Properties({"bar": BAR, "properties": told, "left_out": left_out}, values)
+        numbers[name] = _numbers(shared[name, 0], one, means)
+    values = {name: shared[name, 0].values.astype(np.float32) for name in kept}
+    return Properties({"bar": BAR, "properties": numbers, "left_out": left_out}, values)
 
 
-def _told(shared: Shared, of: Categories, shuffles: list[float]) -> dict[str, Any]:
+def _numbers(shared: Shared, of: Categories, shuffles: list[float]) -> dict[str, Any]:
     mean, std = (float(np.mean(shuffles)), float(np.std(shuffles, ddof=1))) if shuffles else (None, None)
     return {
         "nr_precision": shared.mean,
@@ -196,9 +224,9 @@ def beyond(value: float, mean: float, std: float) -> bool:
     return bool(abs(value - mean) > stats.t.ppf(0.995, SHUFFLES - 1) * std * np.sqrt(1 + 1 / SHUFFLES))
 
 
-def marks(own: Mapping[str, Any]) -> str:
+def marks(one: Mapping[str, Any]) -> str:
     """* above the published bar, † beyond what comes with the class."""
-    return "*" * bool(own["significant"]) + "†" * bool(own.get("beyond_class"))
+    return "*" * bool(one["significant"]) + "†" * bool(one.get("beyond_class"))
 
 
 def _spread(labels: np.ndarray, places: np.ndarray) -> np.ndarray:

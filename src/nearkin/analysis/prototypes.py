@@ -1,7 +1,5 @@
 """Do the distributions that HIST learns describe its classes?"""
 
-import csv
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,14 +9,17 @@ import numpy as np
 import torch
 from scipy import stats
 
+from nearkin.analysis._pictures import coloured
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import check_finished, training_set
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
+from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
+from nearkin.units import COUNT, NUMBER, SHARE, counted
 
-COLUMNS = ("number", "class", "images", "spread", "size", "own_cosine", "best_other_cosine", "best_other_class")
+MOST = 120  # classes whose matrix is a table; those of more are a picture
 
 
 @ANALYSES.register("prototypes")
@@ -68,7 +69,7 @@ class Prototypes(Analysis):
         return others  # (C, C)
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """The numbers; None where a correlation is undefined, `undefined` then says why."""
         c = len(self.classes)
         undefined = self._undefined()
@@ -84,33 +85,90 @@ class Prototypes(Analysis):
             "undefined": undefined,
         }
 
-    def rows(self) -> list[list[str]]:
-        """The numbers in words, for a terminal."""
-        s = self.summary
+    @cached_property
+    def tables(self) -> list[Table]:
+        """The numbers; one row per class; learned against true means."""
+        return [self._numbers_table(), self._classes_table(), self._matrix_table()]
 
-        def correlation(name: str) -> str:
-            return s["undefined"] if s["undefined"] else f"{s[name]:.3f} (n = {s['n']})"
-
-        return [
-            ["mean cosine with the own class mean", f"{s['diagonal']:.3f}"],
-            ["mean cosine with other class means", f"{s['off_diagonal']:.3f}"],
-            ["nearest to the own class mean", f"{100 * s['own_class_share']:.1f} % of {s['classes']} classes"],
-            ["width against spread, Pearson", correlation("pearson")],
-            ["width against spread, Spearman", correlation("spearman")],
-        ]
-
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """One row per class, the matrix, two figures."""
-        from nearkin.analysis import figures  # matplotlib only where something is drawn
-
-        return {
-            "prototypes.csv": lambda path: _write_rows(self, path),
-            "prototypes_matrix.npy": lambda path: np.save(path, self.cosine.astype(np.float32)),
-            "prototypes_matrix.png": lambda path: figures.prototype_matrix(self.cosine, self.summary).savefig(path),
-            "prototypes_spread.png": lambda path: figures.prototype_spread(
-                self.spread, self.size, self.summary
-            ).savefig(path),
+    def _numbers_table(self) -> Table:
+        words = {
+            "diagonal": ("mean cosine with the own class mean", NUMBER),
+            "off_diagonal": ("mean cosine with other class means", NUMBER),
+            "own_class_share": ("nearest to the own class mean, % of classes", SHARE),
+            "pearson": ("width against spread, Pearson", NUMBER),
+            "spearman": ("width against spread, Spearman", NUMBER),
         }
+        rows = [[what, self.numbers[key], unit.name] for key, (what, unit) in words.items()]
+        notes = [f"{counted(self.numbers['n'], 'class', 'classes')}, {counted(self.numbers['images'], 'image')}"]
+        notes += [f"no correlation: {self.numbers['undefined']}"] * bool(self.numbers["undefined"])
+        return Table("numbers", ["what", Column("value", unit="unit"), "unit"], rows, notes=notes)
+
+    def _classes_table(self) -> Table:
+        nearest = self.others.argmax(1)  # (C,) the other class whose mean is closest
+        rows = [
+            [c, name, *numbers, self.others[c, nearest[c]].item(), self.classes[nearest[c]]]
+            for c, (name, *numbers) in enumerate(
+                zip(self.classes, *(a.tolist() for a in (self.images, self.spread, self.size, self.own)), strict=True)
+            )
+        ]
+        columns = [
+            Column("number", unit=COUNT),
+            "class",
+            Column("images", unit=COUNT),
+            Column("spread", unit=NUMBER, about="mean squared distance of its embeddings to its learned mean"),
+            Column("size", "width", NUMBER, about="‖Q‖ (Frobenius) of its learned distribution"),
+            Column("own_cosine", "cosine with its mean", NUMBER),
+            Column("best_other_cosine", "with the nearest other", NUMBER),
+            Column("best_other_class", "which is"),
+        ]
+        return Table("classes", columns, rows, "Classes", detail=True)
+
+    def _matrix_table(self) -> Table:
+        """Learned and true means of every two classes; of very many classes there is a picture alone."""
+        names = [f"{c} {name}" for c, name in enumerate(self.classes)]
+        rows = [
+            [learned, true, float(self.cosine[i, j])]
+            for i, learned in enumerate(names if len(names) <= MOST else [])
+            for j, true in enumerate(names)
+        ]
+        return Table("matrix", ["learned", "true", Column("cosine", unit=NUMBER)], rows, detail=True)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Learned against true means, and the width of each distribution against the spread of its class."""
+        n, limit = self.numbers, float(np.abs(self.cosine).max())
+        alt = (
+            f"Learned means in rows, true class means in columns, their cosine: {SHARE.text(n['own_class_share'])} % "
+            f"are nearest to their own; the mean cosine is {NUMBER.text(n['diagonal'])} on the diagonal and "
+            f"{NUMBER.text(n['off_diagonal'])} elsewhere."
+        )
+        words: dict[str, Any] = {"name": "matrix", "title": "Learned means against true class means", "alt": alt}
+        axes: dict[str, Any] = {"x": "true", "y": "learned", "x_title": "true mean", "y_title": "learned mean"}
+        matrix: Chart = Heatmap(**words, table=self.tables[2], value="cosine", band=[-limit, limit], **axes)
+        if not self.tables[2].rows:
+            matrix = Pictures(**words, images=[[coloured(self.cosine, "BrBG", -limit, limit)]])
+        related = f"Pearson {NUMBER.text(n['pearson'])}, Spearman {NUMBER.text(n['spearman'])}"
+        spread = Points(
+            name="spread",
+            title="Width of the learned distributions against the spread of their classes",
+            table=self.tables[1],
+            x="spread",
+            y="size",
+            text="class",
+            x_title="mean squared distance of a class's embeddings to its learned mean",
+            y_title="width of its learned distribution, ‖Q‖ (Frobenius)",
+            alt=f"One point per class; {n['undefined'] or related}.",
+        )
+        return [matrix, spread]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The matrix of all classes."""
+        return {"cosine": self.cosine.astype(np.float32)}
+
+    def save(self, folder: Path) -> list[Path]:
+        """The classes are written as CSV, too."""
+        return [*super().save(folder), self.tables[1].write(folder / "prototypes.csv")]
 
     def _undefined(self) -> str | None:
         if len(self.classes) < 3:
@@ -171,13 +229,3 @@ def prototypes_of(run: Run) -> Prototypes:
     mu, v = learned["loss.proxies"], learned.get("loss.v")
     seen = training_set(run)
     return prototypes(mu.float().numpy(), None if v is None else v.float().numpy(), seen.x, seen.labels, seen.classes)
-
-
-def _write_rows(found: Prototypes, path: Path) -> None:
-    nearest = found.others.argmax(1)  # (C,) the other class whose mean is closest
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for c, name in enumerate(found.classes):
-            numbers = (found.spread[c], found.size[c], found.own[c], found.others[c, nearest[c]])
-            writer.writerow([c, name, found.images[c], *(f"{n:.6f}" for n in numbers), found.classes[nearest[c]]])

@@ -1,29 +1,29 @@
 """Do losses look at the same pixels? Agreement of their saliency maps, beside that of two seeds of one loss."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nearkin.analysis import kobs
-from nearkin.analysis.agreement import Aggregate, correlations, divergences, fisher, image_means, plain, to_z
-from nearkin.analysis.base import Analysis, Table
+from nearkin.analysis import _saliency_tables as shown
+from nearkin.analysis._agreement import Aggregate, correlations, divergences, fisher, image_means, plain, to_z
+from nearkin.analysis._measures import Measure, measure_of
+from nearkin.analysis._over_runs import OneMethod, methods_of, one_fold
+from nearkin.analysis._saliency_maps import COPIES, NOISE, maps_of
+from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import loaded, stratified, test_images
-from nearkin.analysis.measures import Measure, measure_of
-from nearkin.analysis.saliency_groups import Group, groups_of
-from nearkin.analysis.saliency_maps import COPIES, NOISE, maps_of
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
+from nearkin.present import Chart, Table
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
 
+KINDS = ("ranking", "classification", "own", "untrained")
 SHOWN = 6  # images of the panel
 GROUPS = (
     "two seeds of one loss",
@@ -39,7 +39,7 @@ GROUPS = (
 class Saliency(Analysis):
     """Saliency maps of test images, and how far the maps of different losses agree.
 
-        map          SmoothGrad of measure(f(x), f(black image)), the loss's own measure (analysis/saliency_maps.py)
+        map          SmoothGrad of measure(f(x), f(black image)), the loss's own measure (analysis/_saliency_maps.py)
         correlation  Pearson r of two maps of one image; mean over images by Fisher's z, ± = tanh(std z)
         divergence   Jensen-Shannon divergence of the maps divided by their sums, in nats; mean ± std over images
 
@@ -52,7 +52,7 @@ class Saliency(Analysis):
     Source: Kobs et al. 2021 (tables 1 to 5). Shapes: M runs, N images, H x W pixels.
 
     Parameters:
-        groups: the methods with their runs, ranking losses first.
+        methods: the methods with their runs, ranking losses first.
         data: the name of the data set.
         image_rows: (N,) rows of the images in the data set.
         classes: (N,) their classes.
@@ -66,7 +66,7 @@ class Saliency(Analysis):
     together: ClassVar[bool] = True
     needs_pixels: ClassVar[bool] = True
 
-    groups: list[Group]
+    methods: list[OneMethod]
     data: str
     image_rows: np.ndarray  # (N,)
     classes: np.ndarray  # (N,)
@@ -85,34 +85,34 @@ class Saliency(Analysis):
             images: how many test images, stratified by class; None: all.
             seed: of the choice of images and of the noise.
         """
-        groups = groups_of(gathered)
-        members = [member for group in groups for member in group.members]
+        methods = methods_in_order(gathered)
+        members = [member for method in methods for member in method.members]
         check_alike(members)
         known: dict[str, Data] = {}
-        own, labels = test_images(members[0].run, known)
+        tested, labels = test_images(members[0].run, known)
         chosen = stratified(labels, images, seed)
-        rows = own[chosen]
+        rows = tested[chosen]
         maps = []
         for i, member in enumerate(members, start=1):
             title = f"Saliency of run {i} of {len(members)}"
             maps.append(maps_of(member.run, rows, seed=seed, known=known, title=title))  # (N, H, W)
         r, jsd = [], []
         for n in track(range(len(rows)), "Comparing maps", len(rows)):
-            each = np.stack([own[n].ravel() for own in maps])  # (M, P)
-            r.append(correlations(each))
-            jsd.append(divergences(each))
-        shown = np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).astype(int)
+            of_image = np.stack([run[n].ravel() for run in maps])  # (M, P)
+            r.append(correlations(of_image))
+            jsd.append(divergences(of_image))
+        examples = np.linspace(0, len(rows) - 1, min(SHOWN, len(rows))).astype(int)
         pixels = None
         with suppress(NearkinError):  # all maps were stored, the images are gone
-            pixels = loaded(members[0].run, known=known).pixels.test(rows[shown]).permute(0, 2, 3, 1).numpy()
+            pixels = loaded(members[0].run, known=known).pixels.test(rows[examples]).permute(0, 2, 3, 1).numpy()
         return cls(
-            groups,
+            methods,
             members[0].settings["data.name"],
             rows,
             labels[chosen],
             np.array(r),
             np.array(jsd),
-            np.stack([own[shown] for own in maps]),
+            np.stack([run[examples] for run in maps]),
             pixels,
             {"images": images, "seed": seed},
         )
@@ -122,7 +122,7 @@ class Saliency(Analysis):
     @cached_property
     def places(self) -> list[list[int]]:
         """The numbers of the runs of each method."""
-        ends = np.cumsum([0, *(len(group.members) for group in self.groups)])
+        ends = np.cumsum([0, *(len(method.members) for method in self.methods)])
         return [list(range(a, b)) for a, b in pairwise(ends)]
 
     def pairs(self, i: int, j: int) -> list[tuple[int, int]]:
@@ -135,7 +135,7 @@ class Saliency(Analysis):
     @cached_property
     def seeds(self) -> list[int]:
         """The seed of each run."""
-        return [member.seed for group in self.groups for member in group.members]
+        return [member.seed for method in self.methods for member in method.members]
 
     @property
     def same_seed(self) -> bool:
@@ -157,16 +157,16 @@ class Saliency(Analysis):
         return {(i, j): plain(self._values(self.jsd, pairs), self.classes) for (i, j), pairs in self._cells().items()}
 
     def _cells(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        count = range(len(self.groups))
+        count = range(len(self.methods))
         return {(i, j): pairs for i in count for j in count if i <= j and (pairs := self.pairs(i, j))}
 
     @cached_property
     def by_group(self) -> dict[str, tuple[Aggregate, Aggregate, int]]:
         """Correlation, divergence and number of pairs of runs: of two seeds, of two losses of one kind or of two."""
-        found: dict[str, list[tuple[int, int]]] = {name: [] for name in GROUPS}
+        by_name: dict[str, list[tuple[int, int]]] = {name: [] for name in GROUPS}
         for (i, j), pairs in self._cells().items():
-            kinds = {self.groups[i].kind, self.groups[j].kind}
-            if i == j and self.groups[i].kind == "untrained":
+            kinds = {self.methods[i].kind, self.methods[j].kind}
+            if i == j and self.methods[i].kind == "untrained":
                 continue
             if i == j:
                 name = GROUPS[0]
@@ -177,39 +177,39 @@ class Saliency(Analysis):
             else:
                 name = GROUPS[2] if kinds == {"classification"} else GROUPS[1]
             if name != GROUPS[4] or len(kinds) == 2:  # not two untrained ones
-                found[name] += pairs
+                by_name[name] += pairs
         return {
             name: (
                 fisher(self._values(self.r, pairs), self.classes),
                 plain(self._values(self.jsd, pairs), self.classes),
                 len(pairs),
             )
-            for name, pairs in found.items()
+            for name, pairs in by_name.items()
             if pairs
         }
 
     @cached_property
     def beyond_seeds(self) -> dict[tuple[int, int], Aggregate]:
         """How much lower z of two methods is than z of two seeds of them (the mean of both where both have seeds)."""
-        found = {}
+        beyond = {}
         for (i, j), pairs in self._cells().items():
-            own = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
-            if i != j and own:
+            seeds = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
+            if i != j and seeds:
                 between = image_means(to_z(self._values(self.r, pairs)))  # (N,)
-                found[i, j] = plain(np.mean(own, 0) - between, self.classes)
-        return found
+                beyond[i, j] = plain(np.mean(seeds, 0) - between, self.classes)
+        return beyond
 
-    # -- what is told ---------------------------------------------------------------------------------------
+    # -- what is shown --------------------------------------------------------------------------------------
 
     @property
     def measures(self) -> list[Measure]:
         """The measure of each method."""
-        return [measure_of(group.members[0].settings) for group in self.groups]
+        return [measure_of(method.members[0].settings) for method in self.methods]
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """Means with intervals for every pair of methods and for groups of them."""
-        names = [group.name for group in self.groups]
+        names = [method.name for method in self.methods]
         return {
             "data": self.data,
             "images": len(self.image_rows),
@@ -223,103 +223,49 @@ class Saliency(Analysis):
                     "source": m.source,
                     "runs": [x.run.hash for x in g.members],
                 }
-                for g, m in zip(self.groups, self.measures, strict=True)
+                for g, m in zip(self.methods, self.measures, strict=True)
             ],
             "groups": {
-                name: {"correlation": r.told(), "divergence": d.told(), "pairs_of_runs": n}
+                name: {"correlation": r.numbers(), "divergence": d.numbers(), "pairs_of_runs": n}
                 for name, (r, d, n) in self.by_group.items()
             },
             "pairs": [
                 {
                     "first": names[i],
                     "second": names[j],
-                    "correlation": self.correlation[i, j].told(),
-                    "divergence": self.divergence[i, j].told(),
-                    "z_below_seeds": self.beyond_seeds[i, j].told() if (i, j) in self.beyond_seeds else None,
+                    "correlation": self.correlation[i, j].numbers(),
+                    "divergence": self.divergence[i, j].numbers(),
+                    "z_below_seeds": self.beyond_seeds[i, j].numbers() if (i, j) in self.beyond_seeds else None,
                 }
                 for i, j in self.correlation
             ],
         }
 
-    def sheets(self) -> dict[str, Sheet]:
-        """The two tables of methods against methods, groups of pairs, and the published values beside ours."""
-        from nearkin.analysis import saliency_sheets as sheets
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Methods against methods, groups of pairs, and the published values beside ours."""
+        return shown.tables(self)
 
-        return sheets.sheets(self)
+    @property
+    def charts(self) -> list[Chart]:
+        """A panel of maps, and the two tables of methods against methods."""
+        return shown.charts(self, self.tables[-1])
 
-    def tables(self) -> dict[str, Table]:
-        """One row per pair of methods, numbers and published values."""
-        header = [
-            "first",
-            "second",
-            "first_kind",
-            "second_kind",
-            "r",
-            "r_spread",
-            "r_low",
-            "r_high",
-            "jsd",
-            "jsd_spread",
-            "jsd_low",
-            "jsd_high",
-            "images",
-            "undefined",
-            "published_r",
-            "published_jsd",
-            "published_asymmetric",
-        ]
-        rows = []
-        for (i, j), r in self.correlation.items():
-            first, second, d = self.groups[i], self.groups[j], self.divergence[i, j]
-            theirs = self.published(i, j)
-            values = [None if each.value is None else each.value.mean for each in theirs]
-            rows.append(
-                [
-                    first.name,
-                    second.name,
-                    first.kind,
-                    second.kind,
-                    r.mean,
-                    r.spread,
-                    r.low,
-                    r.high,
-                    d.mean,
-                    d.spread,
-                    d.low,
-                    d.high,
-                    r.n,
-                    r.undefined,
-                    *values,
-                    any(each.asymmetric for each in theirs),
-                ]
-            )
-        return {"pairs": (header, rows)}
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The values of all images and pairs of runs."""
+        runs = [member.run.hash for method in self.methods for member in method.members]
+        both = {"r": self.r.astype(np.float32), "jsd": self.jsd.astype(np.float32)}
+        return {"rows": self.image_rows, "classes": self.classes, "runs": np.array(runs), **both}
 
-    def published(self, i: int, j: int) -> tuple[kobs.Published, kobs.Published]:
-        """The published correlation and divergence of two methods, per cent."""
-        first, second = (kobs.name_of(self.groups[k].members[0].settings) for k in (i, j))
-        correlation, divergence = kobs.tables_of(self.data)
-        return kobs.cell(correlation, first, second), kobs.cell(divergence, first, second)
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """All values, a panel of maps, and the two tables as figures."""
-        from nearkin.analysis import saliency_figures as figures
-
-        runs = [member.run.hash for group in self.groups for member in group.members]
-        found: dict[str, Callable[[Path], Any]] = {
-            "saliency-values.npz": lambda path: np.savez(
-                path,
-                rows=self.image_rows,
-                classes=self.classes,
-                runs=np.array(runs),
-                r=self.r.astype(np.float32),
-                jsd=self.jsd.astype(np.float32),
-            ),
-            "saliency_panel.png": lambda path: figures.panel(self).savefig(path),
-        }
-        if len(runs) > 1:
-            found["saliency_agreement.png"] = lambda path: figures.agreement(self).savefig(path)
-        return found
+def methods_in_order(gathered: Gathered) -> list[OneMethod]:
+    """The methods of tested runs, ranking losses first, untrained networks last; of several folds one."""
+    methods = [
+        replace(method, members=tuple(sorted(method.members, key=lambda member: member.seed)))
+        for method in one_fold(methods_of(gathered))
+    ]
+    return sorted(methods, key=lambda method: KINDS.index(method.kind))
 
 
 def check_alike(members: Sequence[Any]) -> None:

@@ -1,27 +1,28 @@
 """Do two losses learn more different things than two seeds of one loss, and where in the network?"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from nearkin.analysis.alike import Alike, compared, jackknife
-from nearkin.analysis.base import Analysis, Table
-from nearkin.analysis.embedded import stratified
-from nearkin.analysis.over_runs import methods_of, one_fold
-from nearkin.analysis.stages import kept_features
-from nearkin.analysis.tested import embeddings_and_columns, rows_of, tested
+from nearkin.analysis._alike import Alike, compared, jackknife, kept_features
+from nearkin.analysis._over_runs import OVER_CLASSES, few_seeds, methods_of, one_fold
+from nearkin.analysis.base import Analysis
+from nearkin.analysis.embedded import embeddings_and_columns, rows_of, stratified, tested
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
+from nearkin.present import Chart, Column, Heatmap, Lines, Panels, Table, pivot
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
-from nearkin.statistics.intervals import mean_interval
+from nearkin.statistics.intervals import cut, mean_interval
+from nearkin.units import NUMBER
 
 IMAGES = 1000
 MOST = 3000  # images: every run has a matrix of images × images
@@ -29,6 +30,12 @@ K = 10
 EMBEDDING = "embedding"
 Cells = dict[tuple[str, str], list[tuple[int, int]]]  # two methods -> pairs of runs
 MEASURES = {"cka": "linear CKA", "overlap": f"overlap@{K}"}
+KINDS = {"seeds": "two seeds of one method", "losses": "two methods", "difference": "difference"}
+NOTES = (
+    "seeds: pairs of runs of one method with two seeds; losses: pairs of runs of two trained methods, with two seeds, "
+    "too, so that the kinds of pairs differ in the method alone; every method counts once, however many seeds it has",
+    "over losses: t interval of each method's own difference, three methods at least (they share runs: it is rough)",
+)
 
 
 @ANALYSES.register("similarity")
@@ -37,7 +44,7 @@ class Similarity(Analysis):
     """Linear CKA and neighbour overlap of runs with each other, at the embedding and at each stage of the network.
 
     A stage is represented by its output averaged over the map, for test images of all classes alike; the embedding by
-    the stored unit vectors. The measures, and what their interval means: `nearkin.analysis.alike`. Of several folds
+    the stored unit vectors. The measures, and what their interval means: `analysis/_alike.py`. Of several folds
     one is looked at, the first that all methods have.
 
     Parameters:
@@ -81,34 +88,34 @@ class Similarity(Analysis):
     @classmethod
     def of_files(cls, paths: Sequence[str | Path]) -> "Similarity":
         """Of anyone's embeddings of the same images: one .npz or .parquet file per network."""
-        found = {str(path): embeddings_and_columns(path) for path in paths}
-        sizes = {path: len(z) for path, (z, _, _) in found.items()}
-        if len(set(sizes.values())) > 1:
-            (first, n), (other, m) = (
-                next(iter(sizes.items())),
-                next(s for s in sizes.items() if s[1] != next(iter(sizes.values()))),
-            )
-            raise NearkinError(f"{first} has {n} embeddings and {other} {m}: the same images are compared")
-        if len(found) < 2:
-            raise NearkinError(f"similarity compares embeddings: {len(found)} file is not enough")
-        labels = next((own for _, own, _ in found.values() if own is not None), None)
+        files = {str(path): embeddings_and_columns(path) for path in paths}
+        sizes = {path: len(z) for path, (z, _, _) in files.items()}
+        first = next(iter(sizes), "")
+        for other, size in sizes.items():
+            if size != sizes[first]:
+                raise NearkinError(
+                    f"{first} has {sizes[first]} embeddings and {other} {size}: the same images are compared"
+                )
+        if len(files) < 2:
+            raise NearkinError(f"similarity compares embeddings: {len(files)} file is not enough")
+        labels = next((given for _, given, _ in files.values() if given is not None), None)
         notes = [] if labels is not None else ["the files have no labels: every image counts as a class of its own"]
         if labels is None:
-            labels = np.arange(next(iter(sizes.values())))
-        runs = [{"name": name, "method": name, "kind": "unknown", "seed": None} for name in short_names(list(found))]
-        return similarity(runs, {EMBEDDING: [unit(z).numpy() for z, _, _ in found.values()]}, labels, notes=notes)
+            labels = np.arange(sizes[first])
+        runs = [{"name": name, "method": name, "kind": "unknown", "seed": None} for name in short_names(list(files))]
+        return similarity(runs, {EMBEDDING: [unit(z).numpy() for z, _, _ in files.values()]}, labels, notes=notes)
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """For each level and measure: all pairs, the two kinds of pairs, and their difference."""
-        levels = {level: {measure: self._told(level, measure) for measure in MEASURES} for level in self.alike}
+        levels = {level: {measure: self._measured(level, measure) for measure in MEASURES} for level in self.alike}
         return {"images": self.images, "k": K, "runs": self.runs, "notes": self.notes, "levels": levels}
 
-    def _told(self, level: str, measure: str) -> dict[str, Any]:
+    def _measured(self, level: str, measure: str) -> dict[str, Any]:
         alike = self.alike[level]
         matrix, left = getattr(alike, measure), getattr(alike, f"{measure}_left")
         within, between = self._cells
-        told: dict[str, Any] = {
+        cell: dict[str, Any] = {
             "seeds": _mean(matrix, within),
             "losses": _mean(matrix, between),
             "pairs": [sum(map(len, cells.values())) for cells in (within, between)],
@@ -118,15 +125,15 @@ class Similarity(Analysis):
             "over_losses": None,
             "matrix": [[defined(v) for v in row] for row in matrix.tolist()],
         }
-        if told["seeds"] is not None and told["losses"] is not None:
-            told["difference"] = told["seeds"] - told["losses"]
+        if cell["seeds"] is not None and cell["losses"] is not None:
+            cell["difference"] = cell["seeds"] - cell["losses"]
             without = np.array([[_mean(group, cells) for group in left] for cells in (within, between)], dtype=float)
-            told["low"], told["high"] = jackknife(told["difference"], without[0] - without[1])
-            each = self._own_differences(matrix)
-            if len(each) > 2:
-                over = mean_interval(each)
-                told["over_losses"] = {"mean": over.mean, "low": over.low, "high": over.high, "losses": over.n}
-        return told
+            cell["low"], cell["high"] = jackknife(cell["difference"], without[0] - without[1])
+            differences = self._differences(matrix)
+            if len(differences) > 2:
+                over = mean_interval(differences)
+                cell["over_losses"] = {"mean": over.mean, "low": over.low, "high": over.high, "losses": over.n}
+        return cell
 
     @property
     def of_runs(self) -> bool:
@@ -154,55 +161,138 @@ class Similarity(Analysis):
             between = {methods: pairs for methods, pairs in between.items() if seeded.issuperset(methods)}
         return within, between
 
-    def _own_differences(self, matrix: np.ndarray) -> list[float]:
+    def _differences(self, matrix: np.ndarray) -> list[float]:
         """Of each method: its pairs of seeds minus its pairs with other methods."""
         within, between = self._cells
         differences = []
         for method, _ in within:
-            own = _mean(matrix, {(method, method): within[method, method]})
-            other = _mean(matrix, {methods: pairs for methods, pairs in between.items() if method in methods})
-            if own is not None and other is not None:
-                differences.append(own - other)
+            seeds = _mean(matrix, {(method, method): within[method, method]})
+            others = _mean(matrix, {methods: pairs for methods, pairs in between.items() if method in methods})
+            if seeds is not None and others is not None:
+                differences.append(seeds - others)
         return differences
 
-    def sheets(self) -> dict[str, Sheet]:
-        """Levels, and the methods at the embedding; of files every two of them."""
-        from nearkin.analysis import similarity_sheets as sheets
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Levels, and the methods at the embedding; of files every two of them. All pairs of runs."""
+        first = [self._levels(), *(self._by_method(key) for key in MEASURES)] if self.of_runs else [self._files()]
+        return [*first, self._pairs(), self._both_kinds()]
 
-        return sheets.sheets(self)
-
-    def tables(self) -> dict[str, Table]:
-        """One row per level and pair of runs."""
-        rows = [
-            [
-                level,
-                self.runs[i]["name"],
-                self.runs[j]["name"],
-                self.runs[i]["method"] == self.runs[j]["method"],
-                defined(float(own.cka[i, j])),
-                defined(float(own.overlap[i, j])),
-            ]
-            for level, own in self.alike.items()
-            for i in range(len(self.runs))
-            for j in range(i)
+    def _levels(self) -> Table:
+        rows = []
+        for level, measures in self.numbers["levels"].items():
+            for measure, words in MEASURES.items():
+                cell, over = measures[measure], measures[measure]["over_losses"] or {"low": None, "high": None}
+                values = [cell[key] for key in ("seeds", "losses", "difference", "low", "high")]
+                rows.append([level, words, *values, over["low"], over["high"]])
+        columns = [
+            "level",
+            "measure",
+            *(Column(name, unit=NUMBER) for name in ("seeds", "losses")),
+            Column("difference", unit=NUMBER, signed=True),
+            Column("low", "95 % interval", NUMBER, signed=True, to="high"),
+            Column("high", unit=NUMBER),
+            Column("over_losses_low", "over losses", NUMBER, signed=True, to="over_losses_high"),
+            Column("over_losses_high", unit=NUMBER),
         ]
-        return {"pairs": (["level", "run", "against", "same_method", "cka", "overlap"], rows)}
+        seeds = Counter(run["method"] for run in self.runs if run["kind"] != "untrained")
+        notes = [f"{self.images:,} test images", *NOTES, OVER_CLASSES, *few_seeds(seeds.values()), *self.notes]
+        return Table("levels", columns, rows, "Two seeds of one method against two methods", notes)
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """All matrices, with groups left out; the levels, and the pairs at the embedding, as figures."""
-        from nearkin.analysis import similarity_figures as figures
+    def _by_method(self, measure: str) -> Table:
+        """Methods by methods, at the embedding."""
+        matrix = getattr(self.alike[EMBEDDING], measure)
+        places: dict[str, list[int]] = {}
+        for i, run in enumerate(self.runs):
+            places.setdefault(run["method"], []).append(i)
+        rows, same_seed = [], False
+        for (first, here), (second, there) in product(places.items(), repeat=2):
+            pairs = [(i, j) for i in here for j in there if self.two_seeds(i, j)]
+            if not pairs and first != second:  # one seed alone, the same
+                pairs, same_seed = list(product(here, there)), True
+            rows.append([first, second, defined(float(np.mean([matrix[p] for p in pairs]))) if pairs else None])
+        long = Table("", ["method", "against", Column(measure, unit=NUMBER)], rows)
+        table = pivot(long, measure, down="method", across="against", value=measure)
+        table.title = f"{MEASURES[measure]} at the embedding, mean over pairs of runs"
+        table.notes = ["on the diagonal: two seeds of one method; a dash: there is one seed", _seeds_note(same_seed)]
+        return table
 
-        arrays = {
-            f"{level} {what}": getattr(own, what)
-            for level, own in self.alike.items()
-            for what in ("cka", "overlap", "cka_left", "overlap_left")
-        }
-        names = [run["name"] for run in self.runs]
-        return {
-            "similarity.npz": lambda path: np.savez(path, **arrays),
-            "similarity.png": lambda path: figures.levels(self.summary["levels"], MEASURES).savefig(path),
-            "similarity_matrix.png": lambda path: figures.matrix(self.alike[EMBEDDING].cka, names).savefig(path),
-        }
+    def _files(self) -> Table:
+        """Every two files, with intervals over classes."""
+        alike, rows = self.alike[EMBEDDING], []
+        for (i, first), (j, second) in combinations(enumerate(self.runs), 2):
+            cells = []
+            for measure in MEASURES:
+                value = defined(float(getattr(alike, measure)[i, j]))
+                cells += [value, *_share_interval(value, getattr(alike, f"{measure}_left")[:, i, j])]
+            rows.append([first["name"], second["name"], *cells])
+        columns: list[Column | str] = ["file", "against"]
+        for measure, words in MEASURES.items():
+            ends: dict[str, Any] = {"to": f"{measure}_high", "star": f"{measure}_cut"}
+            columns += [Column(measure, words, NUMBER), Column(f"{measure}_low", f"95 % of {words}", NUMBER, **ends)]
+            columns += [Column(f"{measure}_high", unit=NUMBER), f"{measure}_cut"]
+        notes = [f"{self.images:,} images", OVER_CLASSES, *self.notes]
+        notes += ["* cut at the end of the range"] * any(row[5] or row[9] for row in rows)
+        return Table("files", columns, rows, "Files of embeddings of the same images", notes)
+
+    def _pairs(self) -> Table:
+        """One row per level and ordered pair of runs, so that a matrix can be drawn of it."""
+        count = range(len(self.runs))
+        rows = [
+            [level, self.runs[i]["name"], self.runs[j]["name"], self.runs[i]["method"] == self.runs[j]["method"]]
+            + [defined(float(getattr(one, measure)[i, j])) for measure in MEASURES]
+            for level, one in self.alike.items()
+            for i in count
+            for j in count
+        ]
+        values = [Column(measure, words, NUMBER) for measure, words in MEASURES.items()]
+        return Table("pairs", ["level", "run", "against", "same_method", *values], rows, "Pairs of runs", detail=True)
+
+    def _both_kinds(self) -> Table:
+        """What the chart of the levels draws: one row per level, measure and kind of pairs."""
+        rows: list[list[Any]] = []
+        for level, measures in self.numbers["levels"].items():
+            for measure, cell in measures.items():
+                for key, words in KINDS.items():
+                    ends = [cell["low"], cell["high"]] if key == "difference" else [None, None]
+                    rows.append([level, measure, words, cell[key], *ends])
+        ends = [Column(name, unit=NUMBER) for name in ("low", "high")]
+        return Table("kinds", ["level", "measure", "pairs", Column("value", unit=NUMBER), *ends], rows, detail=True)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The levels, and all pairs of runs at the embedding."""
+        pairs, kinds = self.tables[-2:]
+        difference: dict[str, Any] = {"only": {"pairs": KINDS["difference"]}, "low": "low", "high": "high", "line": 0.0}
+        both: dict[str, Any] = {"only": {"pairs": [KINDS["seeds"], KINDS["losses"]]}, "by": "pairs"}
+        panels: list[Chart] = []
+        for what, title in ((both, "{}"), (difference, "{}: difference, 95 % interval over classes")):
+            for measure, words in MEASURES.items():
+                only = {**what["only"], "measure": measure}
+                given = {**what, "only": only, "x": "level", "y": "value", "x_title": " ", "y_title": words}
+                name = f"{measure}-{len(panels)}"
+                panels.append(Lines(name=name, title=title.format(words), table=kinds, **given))
+        values = [row["cka"] for row in pairs if row["level"] == EMBEDDING and row["cka"] is not None]
+        matrix = Heatmap(
+            name="matrix",
+            title="Linear CKA at the embedding",
+            table=pairs,
+            x="against",
+            y="run",
+            value="cka",
+            only={"level": EMBEDDING},
+            band=[min(values, default=0.0), 1.0],
+            alt="Linear CKA of every two runs at the embedding.",
+        )
+        alt = "How alike two seeds of one method are, and two methods, level by level, and the difference of the two."
+        levels = Panels(name="levels", title="Two seeds against two methods", charts=panels, across=2, alt=alt)
+        return [levels, matrix] if self.of_runs else [matrix]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All matrices, also with groups of classes left out."""
+        keys = ("cka", "overlap", "cka_left", "overlap_left")
+        return {f"{level} {key}": getattr(one, key) for level, one in self.alike.items() for key in keys}
 
 
 def similarity(
@@ -225,18 +315,18 @@ def similarity(
         notes, options: stored with the numbers.
         seed: deals the classes into groups.
     """
-    found = {
+    alike = {
         level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
         for level, x in track(levels.items(), "Similarity", len(levels))
     }
-    return Similarity(runs, found, len(labels), notes or [], options or {})
+    return Similarity(runs, alike, len(labels), notes or [], options or {})
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
     """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
     parts = [Path(path).with_suffix("").parts for path in paths]
     for depth in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(each[-depth:]) for each in parts]
+        names = ["/".join(path[-depth:]) for path in parts]
         if len(set(names)) == len(names):
             return names
     return list(paths)
@@ -304,3 +394,21 @@ def _mean(matrix: np.ndarray, cells: Cells) -> float | None:
 def defined(value: float | None) -> float | None:
     """A number; None where it is none."""
     return None if value is None or np.isnan(value) else value
+
+
+def _share_interval(value: float | None, left: np.ndarray) -> tuple[float | None, float | None, bool]:
+    """The interval of a share from those without each group of classes, and whether it is cut at 0 or 1."""
+    low, high = (None, None) if value is None else jackknife(value, left)
+    if low is None or high is None:
+        return None, None, False
+    ends = cut(low, high, (0.0, 1.0))
+    return *ends, ends != (low, high)
+
+
+def _seeds_note(same_seed: bool) -> str:
+    if not same_seed:
+        return "all pairs have two seeds"
+    return (
+        "some pairs have one seed, so the same first weights, which makes them alike; with several seeds all pairs "
+        "have two"
+    )

@@ -1,28 +1,56 @@
-"""How are training embeddings spread? Their spectrum and density."""
+"""How are training embeddings spread? Their spectrum and density, of a run and of all runs of a study."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.analysis.base import Analysis, Table
-from nearkin.analysis.embedded import training_set
-from nearkin.analysis.over_runs import found_in, methods_of, stored, stored_arrays
-from nearkin.analysis.tested import embeddings_and_columns
-from nearkin.comparison.gather import Gathered
+from nearkin.analysis._over_runs import (
+    OneMethod,
+    interval_numbers,
+    interval_of,
+    methods_of,
+    of_each_run,
+    several_data_sets,
+    stored_arrays,
+)
+from nearkin.analysis._relations import (
+    Regularised,
+    correlation_table,
+    correlations,
+    regularised,
+    regulariser,
+    regulariser_table,
+)
+from nearkin.analysis.base import Analysis, stored_numbers
+from nearkin.analysis.embedded import embeddings_and_columns, training_set
+from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.metrics.space import class_spectra, pi_inter, pi_intra, rho, singular_values
+from nearkin.present import Chart, Column, Lines, Panels, Points, Table
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
-
-if TYPE_CHECKING:
-    from nearkin.analysis.spectrum_study import SpectrumOfStudy
+from nearkin.statistics.unit import Row
+from nearkin.units import COUNT, NUMBER, SHARE
 
 KEEP = 35  # singular values of a class that are kept, as Roth et al. show them
+ALL, CLASS = "all training images", "a class, mean over classes"
+SPACE = {"rho": "ρ", "rho_all": "ρ all", "pi_intra": "π intra", "pi_inter": "π inter", "pi_ratio": "π ratio"}
+TESTED = {"recall@1": "Recall@1", "map_at_r": "MAP@R"}
+CORRELATED = tuple(product(("rho", "pi_intra", "pi_inter", "pi_ratio"), TESTED))
+REGULARISED = ("rho", "pi_ratio", *TESTED)
+NOTES = (
+    "ρ is KL(U ‖ p) of the singular values of the training embeddings without the largest, “all” with it; low: a flat "
+    "spectrum. π are mean cosine distances within classes and between class means",
+    "means and intervals are over seeds that have all folds, folds averaged first",
+)
 
 
 @ANALYSES.register("spectrum")
@@ -39,22 +67,21 @@ class Spectrum(Analysis):
     Source: Roth et al. 2020 (ICML), section 4 and supplement E.
 
     Parameters:
-        told: ρ and the densities.
+        measured: ρ and the densities.
         singular: (min(N, D),) singular values of all training embeddings, descending.
         classes: (35,) those of a class, averaged over classes.
-        options: there are none.
     """
 
-    told: dict[str, Any]
+    measured: dict[str, Any]
     singular: np.ndarray
     classes: np.ndarray
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> "Spectrum":
         """Of the training images of a finished run."""
-        if (told := stored(cls, run, {})) and (arrays := stored_arrays(cls, run)) is not None:
-            return cls(told, arrays["singular"], arrays["classes"])
+        numbers = stored_numbers(cls, run.path / cls.folder, {})
+        if numbers is not None and (arrays := stored_arrays(cls, run)) is not None:
+            return cls(numbers, arrays["singular"], arrays["classes"])
         seen = training_set(run)
         return spectrum(torch.from_numpy(seen.x), seen.labels)
 
@@ -71,50 +98,43 @@ class Spectrum(Analysis):
     @classmethod
     def between(cls, gathered: Gathered) -> "SpectrumOfStudy":
         """Of all tested runs of a study, beside their test, and regularised runs against their plain twins."""
-        from nearkin.analysis.spectrum_study import SpectrumOfStudy
-
-        return SpectrumOfStudy(methods_of(gathered), found_in(cls, gathered))
+        return SpectrumOfStudy(methods_of(gathered), of_each_run(cls, gathered))
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """ρ and densities."""
-        return self.told
+    def numbers(self) -> dict[str, Any]:
+        """ρ and the densities."""
+        return self.measured
 
-    def rows(self) -> list[list[str]]:
-        """The numbers in words."""
-        names = {
+    @property
+    def tables(self) -> list[Table]:
+        """The numbers, and all singular values."""
+        words = {
             "rho": "ρ, without the largest singular value",
             "rho_all": "ρ, all singular values",
             "pi_intra": "mean distance within a class",
             "pi_inter": "mean distance between class means",
             "pi_ratio": "their ratio",
         }
-        first = self.singular / self.singular.sum()
-        return [
-            *([words, f"{self.told[key]:.4f}"] for key, words in names.items()),
-            ["share of the largest singular value", f"{100 * first[0]:.1f} %"],
-        ]
+        rows: list[list[Any]] = [[words[key], self.numbers[key], NUMBER.name] for key in words]
+        rows.append(["share of the largest singular value, %", float(self.singular[0] / self.singular.sum()), "share"])
+        about = Table("numbers", ["what", Column("value", unit="unit"), "unit"], rows)
+        return [about, singular_table({"this run": self})]
 
-    def tables(self) -> dict[str, Table]:
-        """All singular values."""
-        both = [["all", i + 1, float(v)] for i, v in enumerate(self.singular)]
-        both += [["class", i + 1, float(v)] for i, v in enumerate(self.classes)]
-        return {"singular": (["of", "number", "value"], both)}
+    @property
+    def charts(self) -> list[Chart]:
+        """The spectra."""
+        return [curves(self.tables[1], ["this run"])]
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """The spectra, as arrays and as a figure."""
-        from nearkin.analysis import spectrum_figures as figures
-
-        return {
-            "spectrum.npz": lambda path: np.savez(path, singular=self.singular, classes=self.classes),
-            "spectrum.png": lambda path: figures.curves({"this run": (self.singular, self.classes)}).savefig(path),
-        }
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The spectra."""
+        return {"singular": self.singular, "classes": self.classes}
 
 
 def spectrum(z: Tensor, labels: np.ndarray) -> Spectrum:
     """Of any embeddings (N, D), raw or unit vectors, with labels (N,)."""
     intra, inter = pi_intra(z, labels), pi_inter(z, labels)
-    told = {
+    numbers = {
         "images": len(z),
         "classes": len(np.unique(labels)),
         "rho": rho(z),
@@ -123,4 +143,154 @@ def spectrum(z: Tensor, labels: np.ndarray) -> Spectrum:
         "pi_inter": inter,
         "pi_ratio": intra / max(inter, 1e-8),
     }
-    return Spectrum(told, singular_values(z), class_spectra(z, labels, keep=KEEP))
+    return Spectrum(numbers, singular_values(z), class_spectra(z, labels, keep=KEEP))
+
+
+def singular_table(spectra: Mapping[str, Spectrum]) -> Table:
+    """Singular values of all training embeddings, and of a class on average, each also as a share of their sum."""
+    rows = [
+        [name, of, i, float(value), float(value / values.sum()) if value > 0 else None]
+        for name, one in spectra.items()
+        for of, values in ((ALL, one.singular), (CLASS, one.classes))
+        for i, value in enumerate(values, start=1)
+    ]
+    columns = ["method", "of", Column("number", "number of the singular value", COUNT), Column("value", unit=NUMBER)]
+    return Table("singular", [*columns, Column("share", "share of the sum", SHARE)], rows, detail=True)
+
+
+def curves(table: Table, methods: list[str]) -> Chart:
+    """The spectra of methods side by side: of all images, and of a class."""
+    axes: dict[str, Any] = {"x": "number", "y": "share", "log_y": True, "by": "method" if len(methods) > 1 else None}
+    panels = [
+        Lines(name=name, title=of, table=table, only={"of": of, "method": methods}, **axes)
+        for name, of in (("all", ALL), ("class", CLASS))
+    ]
+    alt = "Singular values of the training embeddings as shares of their sum, the largest first."
+    return Panels(name="curves", title="Spectrum of the training embeddings", charts=panels, across=2, alt=alt)
+
+
+class SpectrumOfStudy(Analysis):
+    """Spectra and densities of all runs of a study, beside their test.
+
+    Parameters:
+        methods: its methods.
+        spectra: run's hash -> its spectrum.
+    """
+
+    name = "spectrum"
+    version = Spectrum.version
+
+    def __init__(self, methods: list[OneMethod], spectra: Mapping[str, Spectrum]):
+        self.methods, self.spectra = methods, spectra
+
+    def value(self, member: Member, key: str) -> float | None:
+        """One number of a run: of its training embeddings, or of its test."""
+        return self.spectra[member.run.hash].numbers[key] if key in SPACE else member.value(key)
+
+    def row(self, method: OneMethod, key: str) -> Row:
+        """The same of all runs of a method, on the unit of comparison."""
+        return method.metric(key) if key in TESTED else method.row(lambda member: self.value(member, key))
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """Every method's means with intervals, rank correlations with the test, and regularised against plain runs."""
+        methods = {}
+        for method in self.methods:
+            numbers: dict[str, Any] = {"kind": method.kind, "regulariser": regulariser(method.members[0])}
+            for key in (*SPACE, *TESTED):
+                bounds = metric_of("rho" if key == "rho_all" else key).bounds
+                if (interval := interval_of(self.row(method, key), bounds)) is not None:
+                    numbers[key] = interval_numbers(interval)
+            methods[method.name] = numbers
+        asked = {} if several_data_sets(self.methods) else {names: self._rows(*names) for names in CORRELATED}
+        return {
+            "methods": methods,
+            "correlations": correlations(asked),
+            "regularisers": [method.numbers() for method in self.regularised],
+        }
+
+    def _rows(self, key: str, metric: str) -> list[tuple[Row, Row]]:
+        """Two numbers of every trained method that has both."""
+        rows = [(self.row(method, key), self.row(method, metric)) for method in self.methods if method.trained]
+        return [(first, second) for first, second in rows if first.members and second.members]
+
+    @cached_property
+    def regularised(self) -> list[Regularised]:
+        """Methods with a regulariser against those without that are alike otherwise."""
+        return regularised(self.methods, REGULARISED, self.row)
+
+    @cached_property
+    def means(self) -> dict[str, Spectrum]:
+        """The mean spectra of every method, over the runs that its values are means of."""
+        means = {}
+        for method in self.methods:
+            runs = [self.spectra[member.run.hash] for member in method.whole]
+            if len({len(run.singular) for run in runs}) == 1:
+                both = (np.mean([getattr(run, which) for run in runs], 0) for which in ("singular", "classes"))
+                means[method.name] = Spectrum({}, *both)
+        return means
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Methods; correlations; regularised against plain; the runs, and the mean spectra of the methods."""
+        tables = [self._methods_table()]
+        if self.numbers["correlations"]:
+            tables.append(correlation_table(self.numbers["correlations"]))
+        if self.regularised:
+            tables.append(regulariser_table(self.regularised))
+        return [*tables, self._runs_table(), singular_table(self.means)]
+
+    def _methods_table(self) -> Table:
+        rho = [Column("rho", "ρ", NUMBER), Column("low", "95 % interval", NUMBER, to="high", star="cut"), "high", "cut"]
+        space = [Column(key, heading, NUMBER) for key, heading in SPACE.items() if key != "rho"]
+        tested = [Column(key, heading, SHARE) for key, heading in TESTED.items()]
+        rows = []
+        for name, cells in self.numbers["methods"].items():
+            interval = cells.get("rho", {"seeds": 0, "low": None, "high": None, "cut": False})  # no seed has all folds
+            mean = {key: cells[key]["mean"] if key in cells else None for key in (*SPACE, *TESTED)}
+            ends = [interval[key] for key in ("low", "high", "cut")]
+            rows.append([name, cells["kind"], interval["seeds"], mean.pop("rho"), *ends, *mean.values()])
+        notes = [*NOTES, *several_data_sets(self.methods)]
+        notes += ["* cut at the end of the range"] * any(row[6] for row in rows)
+        columns = ["method", "kind", Column("seeds", unit=COUNT), *rho, *space, *tested]
+        return Table("methods", columns, rows, "Training embeddings and test", notes)
+
+    def _runs_table(self) -> Table:
+        rows = [
+            [m.name, m.kind, regulariser(run), run.seed, run.fold, run.run.hash]
+            + [self.value(run, key) for key in (*SPACE, *TESTED)]
+            for m in self.methods
+            for run in m.members
+        ]
+        space = [Column(key, heading, NUMBER) for key, heading in SPACE.items()]
+        tested = [Column(key, heading, SHARE) for key, heading in TESTED.items()]
+        about = ["method", "kind", "regulariser", Column("seed"), Column("fold"), "run"]
+        return Table("runs", [*about, *space, *tested], rows, "Runs", detail=True)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Mean spectra of the methods, and ρ and densities against the test."""
+        runs, singular = self.tables[-2:]
+        names = [method.name for method in self.methods if method.trained]
+        names = names or [method.name for method in self.methods]  # untrained networks lie far away from all others
+        axes: dict[str, Any] = {
+            "y": "recall@1",
+            "y_title": "test Recall@1 %",
+            "by": "method",
+            "only": {"method": names},
+        }
+        panels = [
+            Points(name=key, title=heading, table=runs, x=key, **axes)
+            for key, heading in SPACE.items()
+            if key != "rho_all"
+        ]
+        alt = "ρ and densities of the training embeddings against Recall@1 of the test, one point per run."
+        against = Panels(name="test", title="Training embeddings against the test", charts=panels, across=2, alt=alt)
+        spectra = [name for name in names if name in self.means]
+        return [curves(singular, spectra), against] if spectra else [against]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The mean spectra of the methods."""
+        both = {"all": "singular", "class": "classes"}
+        return {f"{of} {name}": getattr(one, key) for name, one in self.means.items() for of, key in both.items()}

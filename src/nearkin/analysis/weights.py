@@ -1,28 +1,27 @@
 """How hard does a loss pull at a pair? ∂L/∂s of every loss, and what moves it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files as resources
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nearkin.analysis.base import Analysis, Table
-from nearkin.analysis.pair_weights import BETWEEN, CLASSES, EACH, WITHIN, Place
-from nearkin.analysis.weight_forms import FORMS
+from nearkin.analysis._pair_weights import BETWEEN, CLASSES, CLOSED_FORMS, EACH, WITHIN, Place
+from nearkin.analysis.base import Analysis
 from nearkin.comparison.gather import Gathered
-from nearkin.comparison.pages import Sheet
 from nearkin.errors import NearkinError
+from nearkin.present import Chart, Column, Lines, Panels, Table
 from nearkin.progress import track
 from nearkin.registry import ANALYSES, LOSSES
+from nearkin.units import NUMBER, WORDS
 
 GRID = np.linspace(-0.9, 0.95, 56)
 SWEEP = np.linspace(-0.4, 0.7, 9)  # of a second pair
 SPOTS = (-0.3, 0.15, 0.6)  # of the pair itself meanwhile
-KINDS = ("positive", "negative")
+KINDS = ("negative", "positive")
 MARKS = ("S", "N", "P")
 STEPS = 4  # at most so many values: a hinge, or a count of active terms
 
@@ -45,7 +44,7 @@ class Weights(Analysis):
         w = ∂L/∂s of one pair, all other similarities fixed; below 0 it attracts, above 0 it repels
 
     The place is a batch of 4 classes of 3 samples whose similarities are 0.2 within a class and 0 between classes
-    (analysis/pair_weights.py); for proxy losses the pair is a sample and a proxy. Beside the curves: does the weight
+    (analysis/_pair_weights.py); for proxy losses the pair is a sample and a proxy. Beside the curves: does the weight
     move with the pair's own similarity (S), with that of another negative pair at one of its ends (N), of another
     positive pair (P)? `step`: it takes a few values only, as a hinge does. Given runs, it looks at their losses with
     their settings instead.
@@ -70,8 +69,8 @@ class Weights(Analysis):
         curves, left_out = [], {}
         for name, place in track(cases.items(), "Pair weights", len(cases)):
             try:
-                found = curve(place)
-                curves.append(Curve(name, place.loss, found, moves(place, found)))
+                along = curve(place)
+                curves.append(Curve(name, place.loss, along, moves(place, along)))
             except (NearkinError, RuntimeError, TypeError, ValueError) as error:  # a loss from outside
                 left_out[name] = " ".join(str(error).split())[:200]
         if not curves:
@@ -79,7 +78,7 @@ class Weights(Analysis):
         return cls(curves, left_out)
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, Any]:
         """What moves the weight of a pair, for every loss, and the published marks."""
         marks = published()
         return {
@@ -87,7 +86,7 @@ class Weights(Analysis):
             "losses": [
                 {
                     "name": c.name,
-                    "closed_form": c.loss in FORMS,
+                    "closed_form": c.loss in CLOSED_FORMS,
                     **c.moved,
                     "largest": {kind: _largest(c.weights[kind]) for kind in KINDS},
                     "published": marks.get(c.loss),
@@ -97,22 +96,20 @@ class Weights(Analysis):
             "left_out": self.left_out,
         }
 
-    def sheets(self) -> dict[str, Sheet]:
-        """Measured marks beside the published ones."""
-        marks = published()
-        rows = []
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Measured marks beside the published ones; the curves."""
+        marks, points = published(), []
+        rows: list[list[Any]] = []
         for c in self.curves:
-            own = marks.get(c.loss)
-            printed = ["–" if own is None else ("yes" if own[key] else "no") for key in MARKS]
-            rows.append(
-                [c.name, *(c.moved["negative"][k] for k in MARKS), *(c.moved["positive"][k] for k in MARKS), *printed]
-            )
-        header = [
-            "loss",
-            *(f"negative: {k}" for k in MARKS),
-            *(f"positive: {k}" for k in MARKS),
-            *(f"printed {k}" for k in MARKS),
-        ]
+            printed = [marks[c.loss][key] if c.loss in marks else None for key in MARKS]
+            rows.append([c.name, *(c.moved[kind][key] for kind in KINDS for key in MARKS), *printed])
+            largest = max(_largest(c.weights[kind]) or 0.0 for kind in KINDS) or 1.0
+            for kind in KINDS:
+                for s, w in zip(GRID, c.weights[kind], strict=True):
+                    points.append(
+                        [c.name, f"{kind} pair", float(s), *((None, None) if np.isnan(w) else (w, w / largest))]
+                    )
         notes = [
             "S: the weight of a pair moves with its own similarity; N, P: with that of another negative or positive "
             "pair at one of its ends; step: between a few values, through a hinge or the number of active terms",
@@ -120,24 +117,33 @@ class Weights(Analysis):
             "hinge on s_an - s_ap counts there for P alone, measured it moves with both",
         ]
         notes += [f"{name} is left out: {why}" for name, why in self.left_out.items()]
-        return {"marks": Sheet("What moves the weight of a pair, measured", header, rows, 9, notes)}
-
-    def tables(self) -> dict[str, Table]:
-        """The curves, and the marks."""
-        points = [
-            [c.name, kind, float(s), None if np.isnan(w) else float(w)]
-            for c in self.curves
-            for kind in KINDS
-            for s, w in zip(GRID, c.weights[kind], strict=True)
+        header = ["loss", *(f"{kind}: {key}" for kind in KINDS for key in MARKS), *(f"printed {key}" for key in MARKS)]
+        columns = [
+            "loss",
+            "pair",
+            Column("similarity", "similarity s of the pair", NUMBER, digits=2),
+            Column("weight", "∂L/∂s", NUMBER),
+            Column("relative", "∂L/∂s / largest", NUMBER),
         ]
-        rows = [[c.name, kind, *(c.moved[kind][k] for k in MARKS)] for c in self.curves for kind in KINDS]
-        return {"curves": (["loss", "pair", "similarity", "weight"], points), "marks": (["loss", "pair", *MARKS], rows)}
+        return [
+            Table("marks", header, rows, "What moves the weight of a pair, measured", notes),
+            Table("curves", columns, points, detail=True),
+        ]
 
-    def files(self) -> dict[str, Callable[[Path], Any]]:
-        """All curves as one figure."""
-        from nearkin.analysis.weights_figure import multiples
-
-        return {"weights.png": lambda path: multiples(self.curves, GRID).savefig(path)}
+    @property
+    def charts(self) -> list[Chart]:
+        """One small chart per loss: its weights divided by the largest, whose value stands in the title."""
+        table, panels = self.tables[1], []
+        axes: dict[str, Any] = {"x": "similarity", "y": "relative", "by": "pair", "x_title": "s", "y_title": " "}
+        for i, c in enumerate(self.curves):
+            largest = max(_largest(c.weights[kind]) or 0.0 for kind in KINDS)
+            title = f"{c.name.replace('_', ' ')} (x {WORDS.text(largest, 2)})"
+            panels.append(Lines(name=f"curve-{i}", title=title, table=table, only={"loss": c.name}, line=0.0, **axes))
+        alt = (
+            "Weight of a positive pair (below 0: attracts) and of a negative pair (above 0: repels) against the "
+            "similarity of the pair, divided by the largest of the loss, whose value stands in the title."
+        )
+        return [Panels(name="curves", title="How hard every loss pulls at a pair", charts=panels, across=5, alt=alt)]
 
 
 def registered() -> list[str]:
@@ -147,15 +153,15 @@ def registered() -> list[str]:
 
 def default_cases() -> dict[str, Place]:
     """Every registered loss with its defaults, and multi-similarity with the miner that its source has."""
-    found = {name: Place(name) for name in registered()}
-    if "multi_similarity" in found:
-        found["multi_similarity with its miner"] = Place("multi_similarity", miner=("multi_similarity", ()))
-    return found
+    cases = {name: Place(name) for name in registered()}
+    if "multi_similarity" in cases:
+        cases["multi_similarity with its miner"] = Place("multi_similarity", miner=("multi_similarity", ()))
+    return cases
 
 
 def run_cases(gathered: Gathered) -> dict[str, Place]:
     """The losses of tested runs, each setting once; untrained networks have none. A miner counts if it gives masks."""
-    found: dict[Place, str] = {}
+    cases: dict[Place, str] = {}
     for member in gathered.tested:
         if member.untrained:
             continue
@@ -165,43 +171,42 @@ def run_cases(gathered: Gathered) -> dict[str, Place]:
         if spec.miner is not None and spec.miner.name == "multi_similarity":
             miner = (spec.miner.name, tuple(sorted(spec.miner.params.items())))
         place = Place(spec.loss.name, settings, miner)
-        found.setdefault(place, ", ".join(member.labels.values()) or spec.loss.name)
-    if not found:
+        cases.setdefault(place, ", ".join(member.labels.values()) or spec.loss.name)
+    if not cases:
         raise NearkinError(f"{gathered.name}: no trained run, so there is no loss to look at")
-    names = list(found.values())
-    return {name if names.count(name) == 1 else f"{name} {i}": place for i, (place, name) in enumerate(found.items())}
+    names = list(cases.values())
+    return {name if names.count(name) == 1 else f"{name} {i}": place for i, (place, name) in enumerate(cases.items())}
 
 
 def curve(place: Place) -> dict[str, np.ndarray]:
     """∂L/∂s along GRID for a positive and a negative pair; NaN where no vectors have these similarities."""
-    found = {}
+    curves = {}
     for kind, pair in place.pairs.items():
         weights = [place.weights([(pair, float(s))]) for s in GRID]
-        found[kind] = np.array([np.nan if w is None else w[pair] for w in weights])  # (G,)
-    return found
+        curves[kind] = np.array([np.nan if w is None else w[pair] for w in weights])  # (G,)
+    return curves
 
 
 def moves(place: Place, curves: dict[str, np.ndarray]) -> dict[str, dict[str, str]]:
     """For a positive and a negative pair: does its weight move with its own similarity (S, along its curve), another
     negative's (N), another positive's (P): yes, step, or no."""
-    found = {}
+    marks = {}
     for kind, pair in place.pairs.items():
-        own = curves[kind]
-        sweeps: dict[str, list[list[float]]] = {"S": [own[np.isfinite(own)].tolist()]}
+        sweeps: dict[str, list[list[float]]] = {"S": [curves[kind][np.isfinite(curves[kind])].tolist()]}
         for mark, others in (("N", "negative"), ("P", "positive")):
             sweeps[mark] = []
             for other in place.neighbours(pair, others):
                 for s in SPOTS:
                     seen = [place.weights([(pair, s), (other, float(t))]) for t in SWEEP]
                     sweeps[mark].append([w[pair] for w in seen if w is not None])
-        scale = max(abs(value) for several in sweeps.values() for each in several for value in each)
-        found[kind] = {mark: _mark(several, scale) for mark, several in sweeps.items()}
-    return found
+        scale = max(abs(value) for several in sweeps.values() for sweep in several for value in sweep)
+        marks[kind] = {mark: _mark(several, scale) for mark, several in sweeps.items()}
+    return marks
 
 
 def _mark(sweeps: Sequence[Sequence[float]], scale: float) -> str:
     """The strongest of: no, step, yes."""
-    values = [len(set(np.round(np.array(each) / max(scale, 1e-300), 7).tolist())) for each in sweeps if each]
+    values = [len(set(np.round(np.array(sweep) / max(scale, 1e-300), 7).tolist())) for sweep in sweeps if sweep]
     most = max(values, default=1)
     return "no" if most == 1 else "step" if most <= STEPS else "yes"
 
@@ -214,5 +219,5 @@ def _largest(values: np.ndarray) -> float | None:
 @lru_cache(maxsize=1)
 def published() -> dict[str, dict[str, bool]]:
     """Loss -> S, N, P as table 1 of Psomas 2020 prints them."""
-    told = json.loads((resources("nearkin.literature") / "data" / "pair_weights.json").read_text(encoding="utf-8"))
-    return {row["loss"]: {key: row[key] for key in MARKS} for row in told["rows"]}
+    table = json.loads((resources("nearkin.literature") / "data" / "pair_weights.json").read_text(encoding="utf-8"))
+    return {row["loss"]: {key: row[key] for key in MARKS} for row in table["rows"]}

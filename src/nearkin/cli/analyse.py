@@ -1,15 +1,13 @@
 """`nearkin analyse`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.options import Json, Runs, Trust
+from nearkin.cli.options import Json, Runs, Trust, Where
+from nearkin.cli.screen import say, say_json
 from nearkin.errors import NearkinError
-from nearkin.registry import ANALYSES
 
 
 def analyse_command(
@@ -34,60 +32,34 @@ def analyse_command(
     pair: Annotated[
         str | None, typer.Option("--pair", help="Two test images, by their rows in the data: 4000,4001 (activation).")
     ] = None,
+    where: Where = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Look into what runs have learned: tables, and numbers and figures as files."""
-    from nearkin.analysis.perform import perform, perform_on_files, subjects
+    from nearkin.analysis import analyse
 
-    chosen = [ANALYSES[word.strip()] for word in what.split(",") if word.strip()]
-    if not chosen:
-        raise NearkinError(f"analyse {what!r}: which analysis? choices: {', '.join(ANALYSES.names())}")
-    given = options(images, every, seed, pair)
-    if unknown := sorted(set(given) - set().union(*(analysis.takes() for analysis in chosen))):
-        raise NearkinError(f"analysis {what} takes no --{unknown[0]}")
-    for analysis in chosen:
-        if not names and analysis.needs_runs:
-            raise NearkinError(f"analyse {analysis.name}: name a run, a study, or a folder of runs")
-    files = [Path(name) for name in names or [] if name.endswith((".npz", ".parquet"))]
-    if files and len(files) < len(names or []):
-        raise NearkinError(f"{files[0]} is a file of embeddings, {names[0] if names else ''} is none: one or the other")
-    gathered = subjects(names, runs) if names and not files else None
-    told, written = {}, []
-    for analysis in chosen:
-        own = {name: value for name, value in given.items() if name in analysis.takes()}
-        if files:
-            done = perform_on_files(analysis, files, output)
-        else:
-            done = perform(analysis, gathered, own, runs=runs, output=output)
-        told[analysis.name] = done.told
-        written += done.files
-        if not as_json:
-            for sheet in done.sheets().values():
-                tables.sheet(sheet)
+    settings = options(images, every, seed, pair)
+    result = analyse(what, *(names or []), runs=runs, where=where or (), output=output, **settings)
     if as_json:
-        print(json.dumps(told if len(chosen) > 1 else told[chosen[0].name]))
-        return
-    for folder in dict.fromkeys(path.parent for path in written):
-        inside = ", ".join(path.name for path in written if path.parent == folder)
-        tables.out.print(f"stored: {inside} in {folder}", highlight=False, soft_wrap=True)
+        say_json(result.numbers)
+    else:
+        say(result)
 
 
 def options(images: int | None, every: bool, seed: int | None, pair: str | None) -> dict[str, Any]:
     """What was asked for, as keyword arguments of an analysis; what was not is left to its defaults."""
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if images is not None and every:
         raise NearkinError(f"--images {images} and --all: one of the two")
-    if images is not None and images < 1:
-        raise NearkinError(f"--images {images}: at least 1")
     if images is not None or every:
-        found["images"] = images
+        given["images"] = images
     if seed is not None:
-        found["seed"] = seed
+        given["seed"] = seed
     if pair is not None:
         words = pair.split(",")
         if len(words) != 2 or not all(word.strip().isdigit() for word in words):
             raise NearkinError(f"--pair {pair}: two rows, such as 4000,4001")
-        found["pair"] = (int(words[0]), int(words[1]))
-    return found
+        given["pair"] = (int(words[0]), int(words[1]))
+    return given

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli.options import Ray, Runs, executor_of, runs_option
+from nearkin.cli.options import Ray, Runs, runs_option
 from nearkin.cli.screen import say
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
@@ -24,6 +24,7 @@ def choose_command(
     runs: Runs = Path("runs"),
 ) -> None:
     """Screen losses on your images, train the best for real, test the winner once. Interrupted, it goes on."""
+    from nearkin.studies.executors import executor_of
     from nearkin.tuning import verdict
     from nearkin.tuning.choose import Choice
 

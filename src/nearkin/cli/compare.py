@@ -1,23 +1,17 @@
 """`nearkin compare`: verdicts about stored runs."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
-from nearkin.cli.options import Csv, Json, Latex, Markdown, Runs, Where, write_tables
+from nearkin.cli.options import Csv, Json, Latex, Markdown, Runs, Where, words_of, write_tables
+from nearkin.cli.screen import say, say_json, say_written
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="A study (its name or file), a folder of runs, or runs: hashes, paths.")
 ]
 By = Annotated[str | None, typer.Option("--by", help="What rows are, as in loss or data,loss; default: all axes.")]
-
-
-def keys_of(by: str | None) -> list[str] | None:
-    """The words of --by."""
-    return [word.strip() for word in by.split(",") if word.strip()] or None if by is not None else None
 
 
 def compare_command(
@@ -47,12 +41,11 @@ def compare_command(
 ) -> None:
     """Means with intervals, differences on what rows have in common, and a verdict for each of them."""
     from nearkin.comparison.result import compare
-    from nearkin.comparison.tables import measured_claims
 
     result = compare(
         *(names or []),
         runs=runs,
-        by=keys_of(by),
+        by=words_of(by),
         metric=metric,
         reading=reading,
         evaluation=evaluation,
@@ -63,14 +56,8 @@ def compare_command(
         ranks=ranks,
         claims=claims,
     )
-    if as_json:
-        print(json.dumps(result.to_dict()))
-    else:
-        for name, table in result.by_name.items():
-            if not table.detail:
-                tables.sheet(measured_claims(table) if name == "claims" else table)
+    say_json(result.to_dict()) if as_json else say(result)
     files = write_tables(result.by_name, csv=csv, markdown=markdown, latex=latex)
     if figures is not None:
         files += [file for chart in result.charts for file in chart.save(figures / chart.name)]
-    if files:
-        tables.err.print(f"written: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
+    say_written(files)

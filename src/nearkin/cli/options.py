@@ -12,7 +12,6 @@ from nearkin.consent import trust_all
 
 if TYPE_CHECKING:
     from nearkin.present import Table
-    from nearkin.studies.scheduler import Executor
 
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -50,18 +49,6 @@ def runs_option(runs: Path) -> str:
 def words_of(text: str | None) -> list[str] | None:
     """Words between commas, as of --by or --metrics; None for none."""
     return [word.strip() for word in (text or "").split(",") if word.strip()] or None
-
-
-def executor_of(workers: int | None, ray: str | None) -> "Executor":
-    """Where the runs of a command are carried out: in processes of this machine, or by Ray."""
-    if ray is None:
-        from nearkin.studies.local import LocalProcesses
-
-        return LocalProcesses(workers or 1)
-    from nearkin.cli.screen import say
-    from nearkin.studies.ray import RayExecutor
-
-    return RayExecutor(workers, ray, say=lambda line: say(line, error=True))
 
 
 def with_address(words: Sequence[str]) -> list[str]:

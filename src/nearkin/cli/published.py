@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli import tables
 from nearkin.cli.options import Csv, Json, Latex, Markdown, write_tables
+from nearkin.cli.screen import say, say_exactly, say_written
 
 Name = Annotated[str | None, typer.Argument(metavar="TABLE", help="As thesis_t6a; without one, all are listed.")]
 
@@ -24,10 +24,5 @@ def published_command(
     from nearkin.literature.shown import published
 
     result = published(name, claims=claims, ranks=ranks, source=source)
-    if as_json:
-        print(result.to_json())
-    else:
-        for table in result.narrow:
-            tables.sheet(table)
-    if files := write_tables({table.name: table for table in result.whole}, csv=csv, markdown=markdown, latex=latex):
-        tables.err.print(f"written: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
+    say_exactly(result.to_json() + "\n") if as_json else say(result)
+    say_written(write_tables({table.name: table for table in result.whole}, csv=csv, markdown=markdown, latex=latex))

@@ -7,7 +7,6 @@ import typer
 
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.cli.screen import err, say, say_json
-from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
 from nearkin.runs import listing
 from nearkin.runs.store import Store
@@ -25,7 +24,7 @@ def runs_list(
     as_json: Json = False,
 ) -> None:
     """All stored runs, or those that fit."""
-    listed = listing.find_runs(runs, where=parse_words(where or []), sort=sort)
+    listed = listing.find_runs(runs, where=where or (), sort=sort)
     say_json(listed.to_dicts()) if as_json else say(listed)
 
 

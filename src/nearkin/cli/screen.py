@@ -6,15 +6,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from nearkin.progress import Screen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.text import Text
 
     from nearkin.present import Shown, Table
@@ -53,41 +50,3 @@ def say_written(files: Sequence[object]) -> None:
     """Name the files that were written, if there are any; on stderr."""
     if files:
         say(f"written: {', '.join(map(str, files))}", error=True)
-
-
-class Progress(Protocol):
-    """Work on its way: a table for a terminal, lines for a log."""
-
-    def table(self) -> Table:
-        """How far everything is."""
-        ...
-
-    def ended(self) -> list[str]:
-        """What has ended since the last call, one line each."""
-        ...
-
-
-@contextmanager
-def following() -> Iterator[Callable[[Progress | Table], None]]:
-    """Shows how far work is: a table on a terminal, elsewhere a line for whatever ends, both on stderr. A table that is
-    a result is printed and stays."""
-    from rich.live import Live
-
-    from nearkin.present import Table
-
-    live = Live(console=err, refresh_per_second=4, transient=True)
-
-    def show(news: Progress | Table) -> None:
-        if isinstance(news, Table):
-            live.stop()
-            say(news)
-        elif err.is_terminal:
-            live.start()
-            live.update(news.table().rich())
-        else:
-            say(*news.ended(), error=True)
-
-    try:
-        yield show
-    finally:
-        live.stop()

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli.options import Ray, Runs, Workers, executor_of, runs_option
-from nearkin.cli.screen import following, say
+from nearkin.cli.options import Ray, Runs, Workers, runs_option
+from nearkin.cli.screen import say
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
@@ -45,35 +45,39 @@ def study_command(
     rows stand beside the default ones, with fresh seeds, tested once.
     """
     from nearkin.studies.carry_out import failures
+    from nearkin.studies.executors import following
     from nearkin.studies.grid import read_study
-    from nearkin.tuning.study import Plan, Searched, run_study
+    from nearkin.tuning.study import Plan, Searched, study
 
+    settings = parse_words(words or [])
     search = {} if trials is None else {"trials": trials}
-    study = read_study(file, parse_words(words or []), search if search or tune_only or show_trials else None)
-    store = Store(runs)
     if show_trials:
-        searched = Searched(study, store, storage)
+        searched = Searched(read_study(file, settings, search), Store(runs), storage)
         say(searched, f"figure: {searched.draw(figure)}")
         return
     if dry_run:
-        plan = Plan(study, store, workers or 1, part, lambda line: say(line, error=True))
+        grid = read_study(file, settings, search if search or tune_only else None)
+        plan = Plan(grid, Store(runs), workers or 1, part, lambda line: say(line, error=True))
         jobs, word = plan.jobs, "refused"
         say(plan)
     else:
-        with resumable(), following() as watch:
-            done = run_study(
-                study,
-                store,
-                lambda: executor_of(workers, ray),
-                target=csv,
+        with resumable(), following(say) as watch:
+            done = study(
+                file,
+                settings,
+                runs=runs,
+                workers=workers,
+                ray=ray,
+                table=csv,
                 part=part,
                 tune_only=tune_only,
+                trials=trials,
                 storage=storage,
                 watch=watch,
             )
         jobs, word = done.jobs, "failed"
-        say(done, f"verdicts: nearkin compare {study.name}{runs_option(runs)}")
-        if study.tune is not None:
+        say(done, f"verdicts: nearkin compare {done.study.name}{runs_option(runs)}")
+        if done.study.tune is not None:
             asked = "" if trials is None else f" --trials {trials}"
             say(f"all trials: nearkin study {file} --show-trials{asked}{runs_option(runs)}")
         if tune_only:

@@ -12,7 +12,7 @@ from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, and_more, choices
-from nearkin.runs.listing import state
+from nearkin.runs.listing import Where, conditions, state
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
@@ -126,6 +126,12 @@ class Gathered:
     twin: str = ""
     file: str = ""  # the study's file as it was read
     absent: Sequence[str] = field(default_factory=list)  # cells without a stored run, in words
+    where: tuple[str, ...] = ()  # the words that chose a slice of what is stored
+
+    @property
+    def is_study(self) -> bool:
+        """Are they the runs of a study, or of a slice of it?"""
+        return bool(self.metrics)  # a study names at least one
 
     @property
     def tested(self) -> list[Member]:
@@ -148,29 +154,24 @@ class Gathered:
         return NearkinError(f"{self.name}: none of its {len(self.members)} runs is tested{hint}")
 
 
-def gather(names: Sequence[str], runs: Path | str = "runs", where: Sequence[str] = ()) -> Gathered:
+def gather(names: Sequence[str], runs: Path | str = "runs", where: Where = ()) -> Gathered:
     """What is stored under these names, or the slice of it that `where` describes.
 
     Parameters:
         names: one study: its name, its file, or its study.json; or runs: paths, hashes, beginnings of hashes, or a
             folder of runs.
         runs: the folder of the stored runs.
-        where: words KEY=VALUE, as "backbone=resnet50": only these runs; KEY is an axis or a setting. Several values of
-            one key are alternatives.
+        where: only these runs: axis or setting -> value or list of values, as {"backbone": "resnet50"}; or words, as
+            ["backbone=resnet50"].
     """
     gathered = _gather(names, runs)
     return sliced(gathered, where) if where else gathered
 
 
-def sliced(gathered: Gathered, where: Sequence[str]) -> Gathered:
-    """The runs that have the values of KEY=VALUE words. The untrained networks beside them, which are the same whatever
+def sliced(gathered: Gathered, where: Where) -> Gathered:
+    """The runs that have these values. The untrained networks beside them, which are the same whatever
     stands on an axis, stay."""
-    wanted: dict[str, list[str]] = {}
-    for word in where:
-        key, equals, value = word.partition("=")
-        if not equals or not key or not value:
-            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
-        wanted.setdefault(key, []).append(value)
+    wanted = conditions(where)
     for key, values in wanted.items():
         labels = {label_of(member, key, "where") for member in gathered.members}
         for value in values:
@@ -184,10 +185,11 @@ def sliced(gathered: Gathered, where: Sequence[str]) -> Gathered:
 
     members = [member for member in gathered.members if fits(member)]
     if not members:
-        raise NearkinError(f"where={' '.join(where)}: no run of {gathered.name} has all of that")
+        words = " ".join(f"{key}={value}" for key, values in wanted.items() for value in values)
+        raise NearkinError(f"where={words}: no run of {gathered.name} has all of that")
     axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
     absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
-    return replace(gathered, members=members, axes=axes, absent=absent)
+    return replace(gathered, members=members, axes=axes, absent=absent, where=tuple(where))
 
 
 def _gather(names: Sequence[str], runs: Path | str) -> Gathered:

@@ -16,6 +16,7 @@ from nearkin.comparison.verdicts import first_family
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.present import Chart, Shown, Table
+from nearkin.runs.listing import Where
 
 
 class Compared(Shown):
@@ -34,6 +35,12 @@ class Compared(Shown):
     def tables(self) -> list[Table]:
         """Leaderboard, differences and, where there is one, the tournament; pairs and values are details."""
         return list(self.by_name.values())
+
+    @property
+    def screen(self) -> list[Table]:
+        """The tables that are no details; of claims those that could be checked."""
+        shown = {name: table for name, table in self.by_name.items() if not table.detail}
+        return [tables.measured_claims(table) if name == "claims" else table for name, table in shown.items()]
 
     @property
     def charts(self) -> list[Chart]:
@@ -74,7 +81,7 @@ def compare(
     evaluation: str = "separated",
     within: float | None = None,
     against: str = "",
-    where: Sequence[str] = (),
+    where: Where = (),
     all_pairs: bool = False,
     ranks: bool = False,
     claims: bool = False,
@@ -90,7 +97,7 @@ def compare(
         evaluation: of folds: separated, or concatenated.
         within: a difference that is small enough to be called equivalent, in points of a share; None: one point.
         against: the row that all others are compared with; by default the one that validation ranks first.
-        where: words KEY=VALUE: only these runs.
+        where: only these runs, as {"backbone": "resnet50"} or ["backbone=resnet50"].
         all_pairs: are the differences of every two rows shown, not those to one row?
         ranks: only the tournament: total, average and deviation of every method's ranks over experiments.
         claims: also what the literature says, checked against these runs.

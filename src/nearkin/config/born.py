@@ -1,4 +1,4 @@
-"""Fields that remember the default they were born with.
+"""Fields that remember their original default.
 
 A run is named by the hash of its settings. A setting drops out of the hash while it equals the default that its field
 was born with, so that a field added later orphans no stored run. That value is written once, here beside the field, and
@@ -40,19 +40,19 @@ def born(
     null: Rule | None = None,
     **bounds: Any,
 ) -> Any:
-    """A field whose default is `value`, and ever was; or `now`, since it changed.
+    """A field whose default is `value` and always was; or `now`, if it has changed since.
 
     Parameters:
         value: the default that the field was born with.
-        now: its default today, where that is another.
+        now: its current default, if it has changed.
         about: what the setting means, in one or two sentences.
         source: where the default comes from: a paper, a measurement.
         read: does anything read it, with the other settings as they are? None: always.
-        null: the value that null stands for; None: null is a value of its own.
+        null: the value that null means; None: null is a separate value.
         bounds: as pydantic has them: ge, gt, le, lt.
     """
-    told = {"born": value, "about": about, "source": source, "read": read, "null": null}
-    return Field(value if now is SAME else now, description=about or None, json_schema_extra=told, **bounds)
+    traits = {"born": value, "about": about, "source": source, "read": read, "null": null}
+    return Field(value if now is SAME else now, description=about or None, json_schema_extra=traits, **bounds)
 
 
 def unset(
@@ -63,62 +63,62 @@ def unset(
     Parameters:
         value: the plain default that the field was born with; None: there was none.
         about: what the setting means, in one or two sentences.
-        filled: what it becomes when it is left open, in words.
+        filled: in words, what it becomes if it is not set.
         source: where that comes from: a paper, a measurement.
         read: does anything read it, with the other settings as they are? None: always.
         bounds: as pydantic has them: ge, gt, le, lt.
     """
-    told = {"born": value, "open": True, "about": about, "filled": filled, "source": source, "read": read}
-    return Field(None, description=about or None, json_schema_extra=told, **bounds)
+    traits = {"born": value, "open": True, "about": about, "filled": filled, "source": source, "read": read}
+    return Field(None, description=about or None, json_schema_extra=traits, **bounds)
 
 
-def told_of(field: FieldInfo, what: str) -> Any:
-    """What a field says beside its type: read, null, about, ...; None where it says nothing."""
-    told = field.json_schema_extra
-    return told.get(what) if isinstance(told, dict) else None
+def trait_of(field: FieldInfo, what: str) -> Any:
+    """A trait of a field: read, null, about, ...; None if the field has no such trait."""
+    traits = field.json_schema_extra
+    return traits.get(what) if isinstance(traits, dict) else None
 
 
-def birth(field: FieldInfo) -> tuple[Any, bool]:
-    """The default that a field was born with, and whether None leaves it open."""
-    told = field.json_schema_extra
-    if not isinstance(told, dict) or "born" not in told:
+def original_default(field: FieldInfo) -> tuple[Any, bool]:
+    """The original default of a field, and whether None means that it is not set."""
+    traits = field.json_schema_extra
+    if not isinstance(traits, dict) or "born" not in traits:
         return plain(field.get_default(call_default_factory=False)), False
-    return plain(told["born"]), bool(told.get("open"))
+    return plain(traits["born"]), bool(traits.get("open"))
 
 
 def original_defaults(model: type[BaseModel]) -> dict[str, tuple[Any, bool]]:
-    """Dotted key -> birth, of all fields of a tree of settings."""
-    return dict(_births(model, ""))
+    """Dotted key -> original default, of all fields of a tree of settings."""
+    return dict(_original_defaults(model, ""))
 
 
 @lru_cache
-def _births(model: type[BaseModel], prefix: str) -> dict[str, tuple[Any, bool]]:
-    found: dict[str, tuple[Any, bool]] = {}
+def _original_defaults(model: type[BaseModel], prefix: str) -> dict[str, tuple[Any, bool]]:
+    defaults: dict[str, tuple[Any, bool]] = {}
     for name, field in model.model_fields.items():
         inner = tree_in(field.annotation)
         if inner is not None:
-            found |= _births(inner, f"{prefix}{name}.")
+            defaults |= _original_defaults(inner, f"{prefix}{name}.")
         elif field.json_schema_extra is not None or not field.is_required():
-            found[f"{prefix}{name}"] = birth(field)
-    return found
+            defaults[f"{prefix}{name}"] = original_default(field)
+    return defaults
 
 
 def original_defaults_of(cls: Any) -> dict[str, Any]:
     """Hyper-parameter -> the default it was born with, of a registered class."""
     changed = getattr(cls, "born", {})
-    own = {k: changed.get(k, p.default) for k, p in hyperparameters(cls).items()}
-    return {k: plain(v) for k, v in own.items() if v is not inspect.Parameter.empty}
+    defaults = {k: changed.get(k, p.default) for k, p in hyperparameters(cls).items()}
+    return {k: plain(v) for k, v in defaults.items() if v is not inspect.Parameter.empty}
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it."""
+    """The value in the types of JSON."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     return json.loads(json.dumps(value, default=str))
 
 
 def tree_in(annotation: Any) -> type[BaseModel] | None:
-    """The tree of settings that a field holds, also where it may be None."""
+    """The tree of settings that a field holds, even if it may be None."""
     for candidate in (annotation, *getattr(annotation, "__args__", ())):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate

@@ -37,7 +37,7 @@ def one_of(*known: str, **values: str) -> None:
 
 
 def known_device(name: str) -> None:
-    """Refuse what is no name of a device: auto, cpu, cuda, cuda:1, mps, or one that a package has brought to torch."""
+    """Refuse an unknown name of a device: auto, cpu, cuda, cuda:1, mps, or one that a package adds to torch."""
     if re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
         return
     import torch
@@ -55,7 +55,7 @@ def known_device(name: str) -> None:
 
 def room_for(rows: int, dim: int, what: str, instead: str) -> None:
     """`what` keeps float32 embeddings: does the machine have memory for them?"""
-    check_memory(rows * dim * 4, f"{what}: {rows} embeddings x {dim} dimensions x 4 bytes", f"take {instead}")
+    check_memory(rows * dim * 4, f"{what}: {rows} embeddings x {dim} dimensions x 4 bytes", f"use {instead}")
 
 
 def room_for_images(count: int, side: int, what: str) -> None:
@@ -72,16 +72,16 @@ def check_memory(needed: int, what: str, instead: str) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that may still be taken: the system's, or what is left of the container's limit. None: not known."""
-    found = []
+    """The bytes of free memory of the system, or of the container if that is less. None: not known."""
+    limits = []
     try:
-        found.append(_field(Path("/proc/meminfo"), "MemAvailable:") * 1024)
+        limits.append(_field(Path("/proc/meminfo"), "MemAvailable:") * 1024)
         group = Path("/sys/fs/cgroup")
         used = int((group / "memory.current").read_text()) - _field(group / "memory.stat", "inactive_file")
-        found.append(int((group / "memory.max").read_text()) - used)
+        limits.append(int((group / "memory.max").read_text()) - used)
     except (OSError, ValueError):  # not Linux; no limit ("max")
         pass
-    return min(found, default=None)
+    return min(limits, default=None)
 
 
 def _field(path: Path, name: str) -> int:

@@ -50,22 +50,22 @@ def described() -> Catalogue:
     """Everything that can be set or chosen now, also what a program has registered."""
     groups = {name: group(name) for name in RunSpec.model_fields if name != "purpose"}
     named = {kind: {entry.key: entry for entry in classes(kind)} for kind in CLASSES}
-    lists = {each.plural: listed(each) for each in ALL_REGISTRIES}
+    lists = {registry.plural: listed(registry) for registry in ALL_REGISTRIES}
     lists["recipes"] = [{"name": name, "about": Recipe.named(name).paper} for name in recipes.names()]
     return Catalogue(settings(), groups, named, lists)
 
 
 def settings() -> dict[str, Entry]:
     """Key -> entry of every setting of a spec, in reading order; a part's name is one."""
-    found = {}
+    entries = {}
     for name, field in RunSpec.model_fields.items():
         tree = tree_in(field.annotation)
         if tree is None:
-            found[name] = setting(name, field)
+            entries[name] = setting(name, field)
             continue
         for key, inner in _fields(tree, f"{name}."):
-            found[key] = _name(name, field) if key == f"{name}.name" else setting(key, inner)
-    return found
+            entries[key] = _name(name, field) if key == f"{name}.name" else setting(key, inner)
+    return entries
 
 
 def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
@@ -77,7 +77,9 @@ def _fields(tree: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo
 
 def setting(key: str, field: FieldInfo) -> Entry:
     """The entry of one field of a spec."""
-    allowed, known = _allowed(field.annotation, _bounds(field), null=field.default is None and not _told(field, "open"))
+    allowed, known = _allowed(
+        field.annotation, _bounds(field), null=field.default is None and not _trait(field, "open")
+    )
     if key in NAMES_OF:
         known = tuple(CLASSES[NAMES_OF[key]].names())
     allowed = ALLOWED.get(key, allowed).format(choices=", ".join(known))
@@ -86,8 +88,8 @@ def setting(key: str, field: FieldInfo) -> Entry:
         "setting",
         field.description or "",
         plain(field.get_default(call_default_factory=False)),
-        filled=_told(field, "filled"),
-        source=_told(field, "source"),
+        filled=_trait(field, "filled"),
+        source=_trait(field, "source"),
         allowed=allowed,
         choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == key),
@@ -96,16 +98,16 @@ def setting(key: str, field: FieldInfo) -> Entry:
 
 def _name(part: str, field: FieldInfo) -> Entry:
     """The entry of the name of a part: loss.name."""
-    own = tree_in(field.annotation).model_fields["name"]  # type: ignore[union-attr]
+    name_field = tree_in(field.annotation).model_fields["name"]  # type: ignore[union-attr]
     optional = not field.is_required() and field.default_factory is None  # miner, method, ...: none by default
     known = tuple(REGISTRIES[part].names())
     return Entry(
         f"{part}.name",
         "setting",
-        field.description or own.description or "",
-        None if optional else own.default,
-        filled=_told(field, "filled") or ("none" if optional else ""),
-        source=_told(field, "source"),
+        field.description or name_field.description or "",
+        None if optional else name_field.default,
+        filled=_trait(field, "filled") or ("none" if optional else ""),
+        source=_trait(field, "source"),
         allowed=f"{', '.join(known)}, or an import path",
         choices=known,
         aliases=tuple(alias for alias, target in ALIASES.items() if target == f"{part}.name"),
@@ -115,11 +117,11 @@ def _name(part: str, field: FieldInfo) -> Entry:
 def group(name: str) -> Entry:
     """A part (`loss`) or a group of settings (`train`): what it is, and the settings that it always has."""
     field = RunSpec.model_fields[name]
-    own = tuple(entry for key, entry in settings().items() if key.startswith(f"{name}."))
+    members = tuple(entry for key, entry in settings().items() if key.startswith(f"{name}."))
     tree = tree_in(field.annotation)
     if tree is None or not issubclass(tree, Part):
-        return Entry(name, "group", field.description or "", settings=own)
-    first = own[0]
+        return Entry(name, "group", field.description or "", settings=members)
+    first = members[0]
     return Entry(
         name,
         "part",
@@ -130,7 +132,7 @@ def group(name: str) -> Entry:
         allowed=first.allowed,
         choices=first.choices,
         aliases=first.aliases,
-        settings=own[1:],
+        settings=members[1:],
     )
 
 
@@ -144,13 +146,13 @@ def of_class(kind: str, name: str) -> Entry:
     cls = CLASSES[kind][name]
     doc = inspect.getdoc(cls) or ""
     source, lines = source_of(doc), parameter_lines(doc)
-    own = []
+    parameters = []
     for key, parameter in hyperparameters(cls).items() if kind in PARTS else ():
         if kind == "data" and f"data.{key}" in _data_fields():  # a size of one's own: the setting rules
             continue
         allowed, known = _allowed(parameter.annotation, "", null=parameter.default is None)
         default = None if parameter.default is parameter.empty else plain(parameter.default)
-        own.append(
+        parameters.append(
             Entry(
                 f"{kind}.{key}",
                 "hyper-parameter",
@@ -164,7 +166,7 @@ def of_class(kind: str, name: str) -> Entry:
         )
     summary = " ".join(doc.split("\n\n")[0].split())
     stages = tuple(getattr(cls, "stages", ())) if kind == "backbone" else ()
-    return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(own))
+    return Entry(name, kind, summary, source=source, choices=stages, doc=doc, settings=tuple(parameters))
 
 
 def _data_fields() -> set[str]:
@@ -174,39 +176,39 @@ def _data_fields() -> set[str]:
 
 def parameter_lines(doc: str) -> dict[str, str]:
     """Name -> meaning, from the lines below `Parameters:` of a docstring."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     names: list[str] = []
     for line in doc.partition("Parameters:\n")[2].splitlines():
         if not line.startswith("    "):
             break
         if begun := re.match(r" {4}(\w+(?:, \w+)*): (.*)", line):
             names = begun[1].split(", ")
-            found |= dict.fromkeys(names, begun[2])
+            meanings |= dict.fromkeys(names, begun[2])
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
+    return meanings
 
 
 def source_of(doc: str) -> str:
-    """What stands after `Source:` in a docstring, up to the end of the paragraph."""
-    found = re.search(r"^Source: (.*?)(?:\n\n|\Z)", doc, re.M | re.S)
-    return " ".join(found[1].split()) if found else ""
+    """The text after `Source:` in a docstring, up to the end of the paragraph."""
+    match = re.search(r"^Source: (.*?)(?:\n\n|\Z)", doc, re.M | re.S)
+    return " ".join(match[1].split()) if match else ""
 
 
-def _told(field: FieldInfo, what: str) -> Any:
-    told = field.json_schema_extra
-    return told.get(what, "") if isinstance(told, dict) else ""
+def _trait(field: FieldInfo, what: str) -> Any:
+    traits = field.json_schema_extra
+    return traits.get(what, "") if isinstance(traits, dict) else ""
 
 
 def _bounds(field: FieldInfo) -> str:
     """'at least 0 and below 1'."""
-    found = [
+    words = [
         f"{word} {shown(value)}"
         for bound in field.metadata
         for name, word in BOUNDS.items()
         if (value := getattr(bound, name, None)) is not None
     ]
-    return " and ".join(found)
+    return " and ".join(words)
 
 
 def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[str, ...]]:

@@ -78,15 +78,15 @@ def markdown() -> str:
     opening = OPENING.replace("UNHASHED", ", ".join(_code(key) for key in sorted(UNHASHED)))
     pages = [opening, _heading("Parts", "Each is a class, chosen by its name; its own settings are further below.")]
     pages.append(_settings_table([settings()[f"{part}.name"] for part in PARTS]))
-    for each in groups:
-        if each.settings:
-            pages += [_heading(f"{each.key}.*", each.about), _settings_table(list(each.settings))]
+    for entry in groups:
+        if entry.settings:
+            pages += [_heading(f"{entry.key}.*", entry.about), _settings_table(list(entry.settings))]
     pages += [_heading("recipe and purpose", ""), _settings_table([settings()[name] for name in alone])]
     aliases = _table(["word", "stands for"], [[_code(word), _code(key)] for word, key in ALIASES.items()])
     pages += [_heading("Short forms", ""), aliases, ENVIRONMENT, PARTS_OPENING]
     for part in PARTS:
         pages += [_heading(CLASSES[part].title, "", "###"), _class_table(part)]
-    heads = _table(["head", "meaning"], [[f"**{each.key}**", each.about] for each in classes("head")])
+    heads = _table(["head", "meaning"], [[f"**{entry.key}**", entry.about] for entry in classes("head")])
     pages += [_heading("Backbones", BACKBONES_OPENING, "###"), _backbone_table(), _heading("Heads", "", "###"), heads]
     pages += [_heading("Search spaces", SPACES_OPENING), _space_table()]
     return "\n".join(pages)
@@ -94,26 +94,26 @@ def markdown() -> str:
 
 def _settings_table(entries: list[Entry]) -> str:
     rows = []
-    for each in entries:
-        meaning = f"{each.about} *Source: {each.source}*" if each.source else each.about
-        rows.append([_code(each.key), _default(each), each.allowed, meaning])
+    for entry in entries:
+        meaning = f"{entry.about} *Source: {entry.source}*" if entry.source else entry.about
+        rows.append([_code(entry.key), _default(entry), entry.allowed, meaning])
     return _table(["key", "default", "allowed", "meaning"], rows)
 
 
 def _class_table(part: str) -> str:
     """One row per class, one below it per hyper-parameter."""
     rows = []
-    for each in classes(part):
-        rows.append([f"**{each.key}**", "", "", each.about])
-        rows += [["", _code(own.key), _default(own), own.about] for own in each.settings]
+    for entry in classes(part):
+        rows.append([f"**{entry.key}**", "", "", entry.about])
+        rows += [["", _code(parameter.key), _default(parameter), parameter.about] for parameter in entry.settings]
     return _table([part, "key", "default", "meaning"], rows)
 
 
 def _backbone_table() -> str:
     rows = []
-    for each in classes("backbone"):
-        record = CLASSES["backbone"][each.key].record
-        rows.append([f"**{each.key}**", f"{record.size}, {record.resize}, {record.crop}", ", ".join(each.choices)])
+    for entry in classes("backbone"):
+        record = CLASSES["backbone"][entry.key].record
+        rows.append([f"**{entry.key}**", f"{record.size}, {record.resize}, {record.crop}", ", ".join(entry.choices)])
     return _table(["backbone", "size, resize, crop", "stages"], rows)
 
 
@@ -121,9 +121,9 @@ def _space_table() -> str:
     """One row per space; a class is named in its first."""
     rows = []
     for part in SEARCHED:
-        for each in classes(part):
-            first = f"{part} **{each.key}**"
-            for key, space in declared(CLASSES[part][each.key]).items():
+        for entry in classes(part):
+            first = f"{part} **{entry.key}**"
+            for key, space in declared(CLASSES[part][entry.key]).items():
                 full = key if "." in key else f"{part}.{key}"
                 rows.append([first, _code(full), f"{space}{_condition(space)}", space.source])
                 first = ""

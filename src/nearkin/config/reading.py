@@ -1,7 +1,7 @@
-"""What of a spec is read: one meaning has one name.
+"""Which settings of a spec are read: one meaning has one name.
 
 Every setting says beside its field when something reads it (`read` of config/born.py), and what null stands for
-(`null`). A setting that nothing reads stands at its default in a resolved spec, and is not part of a run's name: the
+(`null`). A setting that nothing reads has its default in a resolved spec, and is not part of a run's name: the
 momentum of adamw, the loss of an untrained network. A value that null stands for is null.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from nearkin.config.born import told_of
+from nearkin.config.born import trait_of
 from nearkin.registry import HEADS, hyperparameters
 
 Tree = TypeVar("Tree", bound=BaseModel)
@@ -20,14 +20,14 @@ Tree = TypeVar("Tree", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Reading:
-    """What the rules of the fields are asked with: a spec whose open settings are filled, and what is known of its
-    data. Before the data are read nothing is known of them, and what depends on them counts as read.
+    """The input of the fields' rules: a spec with all settings filled in, and what is known about its data. Before the
+    data are read nothing is known about them, and settings that depend on them count as read.
 
     Parameters:
         spec: a RunSpec.
         validates: are there validation images?
         skips: was an image left out that cannot be read?
-        augment: what the data set says of crops and flips (nearkin.data.Augment); None: not known yet.
+        augment: what the data set says about crops and flips (nearkin.data.Augment); None: not known yet.
         group: the parameter group whose settings are asked for, as in train.groups.head.
     """
 
@@ -58,8 +58,8 @@ class Reading:
     @property
     def flips(self) -> bool:
         """Are training images mirrored, as far as is known?"""
-        said = self.spec.data.flip
-        return bool(said if said is not None else self.augment is not None and self.augment.flip)
+        flip = self.spec.data.flip
+        return bool(flip if flip is not None else self.augment is not None and self.augment.flip)
 
     @property
     def crops(self) -> bool:
@@ -68,14 +68,14 @@ class Reading:
         return self.trained and (self.spec.model.cut == "none" or self.spec.model.views > 1 + self.flips)
 
     def head_takes(self, key: str) -> bool:
-        """Has the head this hyper-parameter? One that is not known yet may have it."""
+        """Does the head have this hyper-parameter? A head that is not known yet may have it."""
         head = HEADS.known(self.spec.model.head or "")
         return head is None or key in hyperparameters(head)
 
 
 def settled(reading: Reading) -> Any:
-    """The same spec with settings at their defaults that nothing reads, and null for values that null stands for. Open
-    settings that nothing reads are open again."""
+    """The same spec with settings that nothing reads at their defaults, and null for the values that null means.
+    Settings that were filled in and that nothing reads are unset again."""
     while (plain := _plain(reading.spec, reading)) != reading.spec:  # one that goes may be the last reader of others
         reading = replace(reading, spec=plain)
     return plain
@@ -90,30 +90,30 @@ def _plain(tree: Tree, reading: Reading) -> Tree:
         elif isinstance(value, BaseModel):
             new[name] = _plain(value, reading)
         elif isinstance(value, Mapping):  # train.groups
-            groups = {key: _plain(own, replace(reading, group=key)) for key, own in value.items()}
-            new[name] = {key: own for key, own in groups.items() if own != type(own)()}
-        elif value is not None and (null := told_of(field, "null")) is not None and value == null(reading):
+            groups = {key: _plain(settings, replace(reading, group=key)) for key, settings in value.items()}
+            new[name] = {key: settings for key, settings in groups.items() if settings != type(settings)()}
+        elif value is not None and (null := trait_of(field, "null")) is not None and value == null(reading):
             new[name] = None
     new = {name: value for name, value in new.items() if value != getattr(tree, name)}
     return tree.model_copy(update=new) if new else tree
 
 
 def unread(reading: Reading) -> set[str]:
-    """The settings that nothing reads, as dotted keys; of a part that nothing reads its name for all of it."""
+    """The settings that nothing reads, as dotted keys; a part that nothing reads is named as a whole."""
     return set(_unread(reading.spec, reading, ""))
 
 
 def _unread(tree: BaseModel, reading: Reading, prefix: str) -> list[str]:
-    found: list[str] = []
+    keys: list[str] = []
     for name, field in type(tree).model_fields.items():
         if not is_read(field, reading):
-            found.append(f"{prefix}{name}")
+            keys.append(f"{prefix}{name}")
         elif isinstance(value := getattr(tree, name), BaseModel):
-            found += _unread(value, reading, f"{prefix}{name}.")
-    return found
+            keys += _unread(value, reading, f"{prefix}{name}.")
+    return keys
 
 
 def is_read(field: FieldInfo, reading: Reading) -> bool:
     """Does anything read this field?"""
-    rule = told_of(field, "read")
+    rule = trait_of(field, "read")
     return rule is None or bool(rule(reading))

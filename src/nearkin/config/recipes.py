@@ -4,7 +4,7 @@
 
 A recipe is a list of rules in `nearkin/recipes/NAME.yaml`. A rule says what is used, in which case, and where that
 is written: `use: {epochs: 100}`, `for: {dataset: sop}`, `source: supplement`. Rules are read from top to bottom, later
-ones win, and what the user asks for wins over all of them. A recipe is only a way of writing settings down: the same
+ones win, and what the user sets overrides all of them. A recipe is only a way of writing settings down: the same
 settings without it are the same run.
 """
 
@@ -21,16 +21,16 @@ from nearkin.errors import NearkinError, choices
 
 
 class Rule(NamedTuple):
-    """What is used, in which case, and where that is written."""
+    """A setting, the case in which it is used, and its source."""
 
     case: dict[str, Any]  # key -> value or list of values; empty: always
     use: dict[str, Any]
     source: str
 
     def fits(self, words: Mapping[str, Any]) -> bool:
-        """Is this the case?"""
+        """Does the case of this rule apply?"""
         return all(
-            words.get(key) in (wanted if isinstance(wanted, list) else [wanted]) for key, wanted in self.case.items()
+            words.get(key) in (values if isinstance(values, list) else [values]) for key, values in self.case.items()
         )
 
 
@@ -49,41 +49,41 @@ class Recipe(NamedTuple):
             raise NearkinError(f"unknown recipe {name!r}: {choices(str(name), names())}")
         return _read(name)
 
-    def words(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What the recipe adds to the words that a user asks for, all with dotted keys."""
-        found: dict[str, Any] = {}
+    def words(self, requested: Mapping[str, Any]) -> dict[str, Any]:
+        """What the recipe adds to the words of the user, all with dotted keys."""
+        settings: dict[str, Any] = {}
         for rule in self.rules:
-            if rule.fits({**found, **asked}):
-                _lay(found, rule.use, asked)
-        return found
+            if rule.fits({**settings, **requested}):
+                _lay(settings, rule.use, requested)
+        return settings
 
     def overridden(self, words: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Key -> (what the recipe says, what the words of a spec say), where the two differ."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for rule in self.rules:
             if rule.fits(words):
-                _lay(found, rule.use, {})
-        other = {part for part in PARTS if (name := f"{part}.name") in found and found[name] != words.get(name)}
+                _lay(settings, rule.use, {})
+        other = {part for part in PARTS if (name := f"{part}.name") in settings and settings[name] != words.get(name)}
         return {
             key: (value, words.get(key))
-            for key, value in found.items()
+            for key, value in settings.items()
             if words.get(key) != value and (key.partition(".")[0] not in other or key.endswith(".name"))
         }
 
 
-def _lay(found: dict[str, Any], use: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Lay a rule over what was found so far. A part that is named anew loses its old settings; settings of a part that
-    the user has named otherwise are left out."""
+def _lay(settings: dict[str, Any], use: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
+    """Apply a rule over the settings so far. A part that gets another name loses its old settings; settings of a part
+    for which the user has chosen another name are left out."""
     for part in PARTS:
         name = use.get(f"{part}.name")
         if name is None:
             continue
-        if name != found.get(f"{part}.name", name):
-            for key in [key for key in found if key.startswith(f"{part}.")]:
-                del found[key]
-        if asked.get(f"{part}.name", name) != name:
+        if name != settings.get(f"{part}.name", name):
+            for key in [key for key in settings if key.startswith(f"{part}.")]:
+                del settings[key]
+        if requested.get(f"{part}.name", name) != name:
             use = {key: value for key, value in use.items() if not key.startswith(f"{part}.")}
-    found.update({key: value for key, value in use.items() if key not in asked})
+    settings.update({key: value for key, value in use.items() if key not in requested})
 
 
 def names() -> list[str]:
@@ -95,6 +95,6 @@ def names() -> list[str]:
 @lru_cache
 def _read(name: str) -> Recipe:
     content = yaml.safe_load((files("nearkin") / "recipes" / f"{name}.yaml").read_text(encoding="utf-8"))
-    told = content["settings"]
-    rules = [Rule(canonical(rule.get("for", {})), canonical(rule["use"]), rule["source"]) for rule in told]
+    entries = content["settings"]
+    rules = [Rule(canonical(rule.get("for", {})), canonical(rule["use"]), rule["source"]) for rule in entries]
     return Recipe(name, " ".join(content["paper"].split()), content["differs"], rules)

@@ -1,4 +1,4 @@
-"""What tuning may try of a run: the search spaces that its parts declare, or that somebody gives in a file.
+"""What tuning may try for a run: the search spaces that its parts declare, or those given in a file.
 
 search_space(spec)                                      key -> space, as loss, miner, ... declare them
 given_spaces(spec, {"loss.alpha": {"low": 2, ...}})     all that a file gives
@@ -20,18 +20,18 @@ SEARCHED = ("loss", "miner", "regulariser", "method")  # parts that declare spac
 def search_space(spec: RunSpec) -> dict[str, Space]:
     """Key -> space, of the loss of a spec, its miner, its regulariser and its method.
 
-    Left out are hyper-parameters that the other settings of their part make idle, as a threshold in another form of the
-    loss. A class from outside may declare spaces too.
+    Hyper-parameters that have no effect with the other settings of their part are left out, such as a threshold in
+    another form of the loss. A class from outside may declare spaces too.
     """
-    found: dict[str, Space] = {}
+    spaces: dict[str, Space] = {}
     for part, cls in spec.classes().items():
         if part not in SEARCHED:
             continue
         settings = {name: p.default for name, p in hyperparameters(cls).items()} | getattr(spec, part).params
         for key, space in declared(cls).items():
             if all(settings.get(name) in values for name, values in space.when.items()):
-                found[key if "." in key else f"{part}.{key}"] = space
-    return found
+                spaces[key if "." in key else f"{part}.{key}"] = space
+    return spaces
 
 
 def declared(cls: Any) -> dict[str, Space]:
@@ -48,7 +48,7 @@ def declared(cls: Any) -> dict[str, Space]:
 
 
 def given_spaces(spec: RunSpec, given: Mapping[str, Any]) -> dict[str, Space]:
-    """Key -> space as people write them: short forms of keys (`dim`) are put in full."""
+    """Key -> space, from a file: short forms of keys (`dim`) are expanded."""
     keys = {key: ALIASES.get(key, key) for key in given}
     return {full: parse_space(full, given[key], whole=takes_whole(spec, full)) for key, full in keys.items()}
 
@@ -57,8 +57,8 @@ def takes_whole(spec: RunSpec, key: str) -> bool:
     """Does the setting take whole numbers only? An unknown one does not."""
     head, _, leaf = key.rpartition(".")
     classes = spec.classes()
-    if head in classes and leaf in (own := hyperparameters(classes[head])):
-        return _whole(own[leaf].annotation)
+    if head in classes and leaf in (parameters := hyperparameters(classes[head])):
+        return _whole(parameters[leaf].annotation)
     model: Any = RunSpec
     for name in key.split("."):
         field = getattr(model, "model_fields", {}).get(name)

@@ -1,7 +1,7 @@
-"""The source that a part from outside nearkin consists of: its own modules, and the modules that these import.
+"""The source of a part from outside nearkin: its modules, and the modules that these import.
 
 A module of an installed package or of Python's library does not count: it changes with its version, not by an edit. All
-others do, wherever they lie, and those that they import in turn. What is imported is read from the text: nothing runs.
+others do, wherever they are, and so do those that they import. Imports are read from the text: nothing runs.
 """
 
 import ast
@@ -21,7 +21,7 @@ PACKAGES = {"site-packages", "dist-packages"}
 
 
 def text_of(part: Any) -> str:
-    """The text that a class or function is defined by: that of its module; in a script or notebook its own."""
+    """The text that defines a class or function: that of its module; in a script or notebook, its source alone."""
     file = file_of(part.__module__)
     if part.__module__ != "__main__" and file is not None:
         return file.read_text(errors="replace")
@@ -43,9 +43,9 @@ def helpers_of(parts: Iterable[Any]) -> dict[str, str]:
     """Module -> text, sorted: all that the modules of these classes or functions import, directly or through others.
     The modules themselves are not in it."""
     parts = list(parts)
-    own = {part.__module__ for part in parts}
+    modules = {part.__module__ for part in parts}
     waiting = [name for part in parts for name in _imported_by(part)]
-    seen, texts = set(own), dict[str, str]()
+    seen, texts = set(modules), dict[str, str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
@@ -77,12 +77,12 @@ def _imported_by(part: Any) -> Iterator[str]:
 
 def _names(code: CodeType) -> set[str]:
     """The names that a function looks up, those of functions inside it included."""
-    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def imports(file: Path, module: str) -> tuple[str, ...]:
-    """The modules that the text of a file may import, by their full names; none of a file that is no Python text."""
+    """The modules that the text of a file may import, by their full names; none if it is not Python text."""
     if file.suffix != ".py":
         return ()
     stat = file.stat()
@@ -92,21 +92,21 @@ def imports(file: Path, module: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _imports(file: Path, package: str, size: int, time: int) -> tuple[str, ...]:
-    """Read once for each content: size and time say which it is."""
+    """Read once for each content, which size and time identify."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
         return ()
-    found = dict[str, None]()
+    modules = dict[str, None]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= dict.fromkeys(parent for alias in node.names for parent in _with_parents(alias.name))
+            modules |= dict.fromkeys(parent for alias in node.names for parent in _with_parents(alias.name))
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            found |= dict.fromkeys(_with_parents(base))
-            found |= dict.fromkeys(f"{base}.{alias.name}" for alias in node.names)  # a module, or a name in one
-    return tuple(name for name in found if name.partition(".")[0] not in INSIDE)
+            modules |= dict.fromkeys(_with_parents(base))
+            modules |= dict.fromkeys(f"{base}.{alias.name}" for alias in node.names)  # a module, or a name in one
+    return tuple(name for name in modules if name.partition(".")[0] not in INSIDE)
 
 
 def _with_parents(name: str) -> list[str]:
@@ -126,14 +126,14 @@ def file_of(module: str) -> Path | None:
         places = [] if folder is None else [folder / f"{leaf}.py", folder / leaf / "__init__.py"]
         return next((place for place in places if place.is_file()), None)
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     except (ImportError, ValueError):
         return None
-    return Path(found.origin) if found is not None and found.has_location and found.origin else None
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
 
 def is_installed(module: str, file: Path) -> bool:
-    """Is it Python's own, nearkin's, or of an installed package?"""
+    """Is it part of Python, of nearkin, or of an installed package?"""
     if module.partition(".")[0] in INSIDE:
         return True
     parents = set(file.resolve().parents) | set(file.absolute().parents)

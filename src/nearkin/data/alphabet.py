@@ -95,13 +95,13 @@ def choose(count: int = 200, seed: int = 0) -> str:
     candidates = [
         c for c in map(chr, sorted(shared)) if unicodedata.category(c)[0] in "LNS" and not unicodedata.decomposition(c)
     ]
-    kept: list[int] = []
+    accepted: list[int] = []
     similarity = twin_cosine(candidates)
     for i in range(len(candidates)):
-        if (similarity[i, kept] < TWIN_COSINE).all():
-            kept.append(i)
-    order = np.random.default_rng(seed).permutation(len(kept))[:count]
-    return "".join(candidates[kept[i]] for i in order)
+        if (similarity[i, accepted] < TWIN_COSINE).all():
+            accepted.append(i)
+    order = np.random.default_rng(seed).permutation(len(accepted))[:count]
+    return "".join(candidates[accepted[i]] for i in order)
 
 
 def twin_cosine(characters: str | list[str]) -> np.ndarray:

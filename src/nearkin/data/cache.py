@@ -135,10 +135,10 @@ def held_images(name: str, *, resize: int, keep: int | None = None) -> Images | 
     """What the cache holds of the images of data with this hash, decoded or packed; None: nothing. Nothing is made, and
     the files themselves may be gone."""
     size = str(resize) if keep in (None, resize) else f"{resize}to{keep}"
-    if (found := _open(cache_dir() / "decoded" / f"{name}-{size}-v{FORMAT}")) is not None:
-        return Decoded(found.pixels, found.shapes, found.kept, found.skipped, found.sums)
-    if (found := _open(cache_dir() / "packed" / f"{name}-{size}-q{QUALITY}-v{FORMAT}")) is not None:
-        return Packed(found.pixels, found.sizes, found.shapes, found.kept, found.skipped, found.sums)
+    if (index := _open(cache_dir() / "decoded" / f"{name}-{size}-v{FORMAT}")) is not None:
+        return Decoded(index.pixels, index.shapes, index.kept, index.skipped, index.sums)
+    if (index := _open(cache_dir() / "packed" / f"{name}-{size}-q{QUALITY}-v{FORMAT}")) is not None:
+        return Packed(index.pixels, index.sizes, index.shapes, index.kept, index.skipped, index.sums)
     return None
 
 

@@ -50,10 +50,10 @@ def content_hashes(table: Table) -> list[str]:
     stats = {path: _fingerprint(path) for path in paths}
     new = [path for path, stat in stats.items() if stat is not None and known.get(path, [])[:3] != stat]
     if new:
-        found = parallel(_content, new, "Hashing images")
+        digests = parallel(_content, new, "Hashing images")
         save = SAVED
         try:
-            for done, (path, content) in enumerate(zip(new, found, strict=True), start=1):
+            for done, (path, content) in enumerate(zip(new, digests, strict=True), start=1):
                 known.pop(path, None)  # what it was is not what it is
                 if content:
                     known[path] = [*stats[path], content]  # type: ignore[misc]
@@ -73,8 +73,8 @@ def _remember(known: Known, memory: Path) -> None:
 def _remembered(memory: Path) -> Known:
     """What was remembered; nothing where it is absent or damaged. A file of an older nearkin has no sum."""
     try:
-        told = without_sum(json.loads(memory.read_text()))
-        known = told["files"] if told.keys() == {"files"} else told
+        content = without_sum(json.loads(memory.read_text()))
+        known = content["files"] if content.keys() == {"files"} else content
         return known if all(_is_known(entry) for entry in known.values()) else {}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}

@@ -88,26 +88,26 @@ class ImageNet:
 
 def _sorted_images(folder: Path) -> dict[str, list[Path]]:
     """Class -> its images, by the class folders."""
-    found = {inner.name: images_in(inner) for inner in folders(folder)}
-    if empty := [name for name, images in found.items() if not images]:
+    images_of = {inner.name: images_in(inner) for inner in folders(folder)}
+    if empty := [name for name, images in images_of.items() if not images]:
         who = f"{len(empty):,} class folder{'s hold' if len(empty) > 1 else ' holds'}"
         raise NearkinError(f"{folder}: {who} no image: {and_more(empty)}; unpack or remove what is empty")
-    return found
+    return images_of
 
 
 def _listed(file: Path, folder: Path) -> dict[str, list[Path]]:
     """Class -> its images, by Kaggle's list: ImageId, PredictionString, which begins with the class."""
-    found: dict[str, list[Path]] = {}
+    images_of: dict[str, list[Path]] = {}
     try:
         with open(file, newline="", encoding="utf-8-sig") as lines:
             for number, row in enumerate(csv.DictReader(lines), start=2):
                 image, words = row.get("ImageId"), (row.get("PredictionString") or "").split()
                 if not image or not words:
-                    told = list(row.values())
-                    raise NearkinError(f"{file}, line {number}: ImageId and PredictionString are needed, got {told}")
-                found.setdefault(words[0], []).append(folder / f"{image}.JPEG")
+                    values = list(row.values())
+                    raise NearkinError(f"{file}, line {number}: ImageId and PredictionString are needed, got {values}")
+                images_of.setdefault(words[0], []).append(folder / f"{image}.JPEG")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise NearkinError(f"{file} cannot be read as CSV: {error}") from error
-    if not found:
+    if not images_of:
         raise NearkinError(f"{file} lists no image")
-    return {name: sorted(paths) for name, paths in found.items()}
+    return {name: sorted(paths) for name, paths in images_of.items()}

@@ -63,7 +63,7 @@ def rows(path: Path, fields: int, *, skip: int = 0) -> list[list[str]]:
 
     The last word may hold spaces. A NearkinError names a line with too few words, or says that no line is left.
     """
-    found = []
+    rows = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -74,10 +74,10 @@ def rows(path: Path, fields: int, *, skip: int = 0) -> list[list[str]]:
             continue
         if len(words) != fields:
             raise NearkinError(f"{path}, line {number}: {len(words)} words, {fields} expected: {line.strip()[:80]!r}")
-        found.append([word.strip() for word in words])
-    if not found:
+        rows.append([word.strip() for word in words])
+    if not rows:
         raise NearkinError(f"{path} lists no image")
-    return found
+    return rows
 
 
 def whole_number(word: str, low: int, high: int, path: Path) -> int:

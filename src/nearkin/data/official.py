@@ -91,23 +91,23 @@ class Cars196:
         be."""
         root = rooted("cars196", self.root)
         if (root / "cars_annos.mat").is_file():
-            found, names = _annotations(root / "cars_annos.mat", root, "relative_im_path")
+            images, names = _annotations(root / "cars_annos.mat", root, "relative_im_path")
         elif (root / "devkit").is_dir():
             labelled = "cars_test_annos_withlabels.mat"
             beside = root / labelled if (root / labelled).is_file() else needed("cars196", root / "devkit" / labelled)
             train = needed("cars196", root / "devkit" / "cars_train_annos.mat")
-            found, names = _annotations(train, needed("cars196", root / "cars_train"), "fname")
-            found += _annotations(beside, needed("cars196", root / "cars_test"), "fname")[0]
+            images, names = _annotations(train, needed("cars196", root / "cars_train"), "fname")
+            images += _annotations(beside, needed("cars196", root / "cars_test"), "fname")[0]
             meta = root / "devkit" / "cars_meta.mat"
             names = _class_names(_mat(meta), meta) if meta.is_file() else names
         else:
             missing = "cars_annos.mat (beside car_ims/) is missing, and so is devkit/ (beside cars_train/, cars_test/)"
             raise misplaced("cars196", root, missing, "cars_annos.mat", "devkit/cars_train_annos.mat")
-        classes = np.array([c for _, c in found])  # 1-196
+        classes = np.array([c for _, c in images])  # 1-196
         return Table(
             labels=classes - 1,
             classes=tuple(names) if len(names) == 196 else tuple(f"{c:03d}" for c in range(1, 197)),
-            paths=tuple(path for path, _ in found),
+            paths=tuple(path for path, _ in images),
             root=root,
             columns={"split": np.where(classes <= 98, "train", "test")},
             name="cars196",
@@ -205,13 +205,13 @@ def _annotations(file: Path, folder: Path, name_field: str) -> tuple[list[tuple[
     """(path, class 1-196) of each annotation, and the class names when the file has them."""
     content = _mat(file)
     annotations = np.atleast_1d(content.get("annotations", np.empty(0)))
-    wanted = (name_field, "class")
-    if annotations.size == 0 or not all(hasattr(annotations[0], field) for field in wanted):
-        raise NearkinError(f"{file} has no annotations with the fields {' and '.join(wanted)}")
-    found = [
+    fields = (name_field, "class")
+    if annotations.size == 0 or not all(hasattr(annotations[0], field) for field in fields):
+        raise NearkinError(f"{file} has no annotations with the fields {' and '.join(fields)}")
+    images = [
         (folder / getattr(a, name_field), whole_number(str(getattr(a, "class")), 1, 196, file)) for a in annotations
     ]
-    return found, _class_names(content, file) if "class_names" in content else []
+    return images, _class_names(content, file) if "class_names" in content else []
 
 
 def _class_names(content: dict[str, Any], file: Path) -> list[str]:

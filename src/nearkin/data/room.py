@@ -31,8 +31,8 @@ def needed_for(table: Table, resize: int, keep: int) -> int:
             shapes.append(image_shape(paths[row]))
         except UnreadableImage:
             continue
-    each = fitted_shapes(np.array(shapes), resize, keep).prod(1).mean() * 3 if shapes else 0
-    return int(each * len(paths))
+    bytes_per_image = fitted_shapes(np.array(shapes), resize, keep).prod(1).mean() * 3 if shapes else 0
+    return int(bytes_per_image * len(paths))
 
 
 def chosen(cache: str, needs: int, folder: Path) -> str:

@@ -66,8 +66,8 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 def _entries(folder: Path) -> list[tuple[Path, str]]:
     """What lies in a folder and is not hidden, sorted: (path, "folder", "link" to a folder, or "image")."""
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
     except GONE:
         return []
     except OSError as error:

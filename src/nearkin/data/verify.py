@@ -142,16 +142,16 @@ def _unopened(table: Table) -> tuple[list[str], list[tuple[str, str]]]:
         return None
 
     reasons = list(parallel(reason, range(len(paths)), "Opening images"))
-    there = [os.path.exists(path) for path in paths]
-    missing = [table.shown(i) for i, why in enumerate(reasons) if why and not there[i]]
-    unreadable = [(table.shown(i), why) for i, why in enumerate(reasons) if why and there[i]]
+    exists = [os.path.exists(path) for path in paths]
+    missing = [table.shown(i) for i, why in enumerate(reasons) if why and not exists[i]]
+    unreadable = [(table.shown(i), why) for i, why in enumerate(reasons) if why and exists[i]]
     return missing, unreadable
 
 
 def _judge(report: Report, table: Table) -> None:
-    for split, wanted in (report.official or {}).items():
-        found = report.counts.get(split, (0, 0))
-        for what, n, m in zip(("images", "classes"), found, wanted, strict=True):
+    for split, published in (report.official or {}).items():
+        counted = report.counts.get(split, (0, 0))
+        for what, n, m in zip(("images", "classes"), counted, published, strict=True):
             if n != m:
                 report.problems.append(f"{split}: {n:,} {what}, officially {m:,}")
     if report.missing:
@@ -177,12 +177,12 @@ def _judge(report: Report, table: Table) -> None:
 
 
 def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], others: list[list[int]]) -> None:
-    own = report.official is None
+    own_data = report.official is None
     for groups, where, lines in (
         (
             leaks,
             " in different classes" if table.split is None else " in different splits",
-            report.problems if own else report.warnings,
+            report.problems if own_data else report.warnings,
         ),
         (others, "", report.warnings),
     ):
@@ -191,7 +191,7 @@ def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], othe
         across = sum(len(set(table.labels[group])) > 1 for group in groups)
         more = f", {across:,} of them in different classes" if across and table.split is not None else ""
         names = [" = ".join(table.shown(i) for i in group) for group in groups]
-        advice = ADVICE if own and table.paths is not None else ""
+        advice = ADVICE if own_data and table.paths is not None else ""
         lines.append(f"{_number(groups, 'group')} of equal images{where}{more}: {and_more(names)}{advice}")
 
 

@@ -1,9 +1,9 @@
-"""Memory that is kept between steps: by default a third to a half of the CPU time goes into fetching it anew.
+"""Keep memory between steps: by default a third to a half of the CPU time goes into requesting it again.
 
 A tensor of some megabytes is mapped when it is made and unmapped when it is freed, and the kernel hands out zeroed
 pages again and again; `tune_allocator` tells the C library to keep them. And while torch is deterministic it fills all
-new memory with NaN, so that whoever reads what was never written notices; `skip_memory_fill` leaves that out. Neither
-changes a bit of any result.
+new memory with NaN, so that a read of memory that was never written is noticed; `skip_memory_fill` leaves that out.
+Neither changes a bit of any result.
 """
 
 import ctypes
@@ -19,31 +19,31 @@ CHOSEN = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"
 
 @cache
 def tune_allocator() -> bool:
-    """Keep freed memory for the next tensors, in this process and until its end; True where that was done.
+    """Keep freed memory for the next tensors, in this process and until its end; returns whether that was done.
 
     The process then holds on to the most memory that it ever needed at once; `release` gives back what is free. Calling
     it again does nothing. It needs glibc: elsewhere, and where the user has set malloc by the environment
-    (MALLOC_TRIM_THRESHOLD_ and its like, or GLIBC_TUNABLES), it does nothing.
+    (MALLOC_TRIM_THRESHOLD_ and similar variables, or GLIBC_TUNABLES), it does nothing.
     """
     if any(name in os.environ for name in CHOSEN) or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     if (libc := _glibc()) is None:
         return False
     done = libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1) and libc.mallopt(M_TOP_PAD, 256 * 2**20)
-    # older ones bound the threshold: then nothing is mapped, whatever its size
+    # older versions limit the threshold: then nothing is mapped, whatever its size
     done = done and (libc.mallopt(M_MMAP_THRESHOLD, 2**30) or libc.mallopt(M_MMAP_MAX, 0))
     return bool(done)
 
 
 def release() -> None:
-    """Give memory that is free back to the system, after a piece of work; does nothing without glibc."""
+    """Return free memory to the system after a piece of work; does nothing without glibc."""
     if (libc := _glibc()) is not None:
         libc.malloc_trim(0)
 
 
 @contextmanager
 def skip_memory_fill() -> Iterator[None]:
-    """Inside, torch does not fill new memory, also while it is deterministic; afterwards as before."""
+    """Inside, torch does not fill new memory even while it is deterministic; afterwards as before."""
     from torch.utils import deterministic  # here: `nearkin --help` tunes the allocator, and needs no torch
 
     before = deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

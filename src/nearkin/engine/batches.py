@@ -1,7 +1,7 @@
 """Batches on their way to the network, and the random numbers of every step.
 
-Chance of step t comes from generators seeded by (seed, t), one stream for each use: 0 augmentation, 1 the network
-(dropout), 2 miner and loss, 3 the first weights.
+The random numbers of step t come from generators seeded by (seed, t), one stream for each use: 0 augmentation, 1 the
+network (dropout), 2 miner and loss, 3 the first weights.
 """
 
 import os
@@ -22,16 +22,16 @@ from nearkin.numerics import generator_device
 from nearkin.samplers import BatchSampler
 
 CPU = torch.device("cpu")
-AHEAD = 2  # batches that are begun before they are asked for
-MOST_LOADERS = 8  # of the default
-SMALLEST = 8  # rows of a piece: handing over fewer costs more than it saves
+AHEAD = 2  # batches that are loaded before they are needed
+MOST_LOADERS = 8  # at most, by default
+SMALLEST = 8  # rows of a piece: sharing fewer costs more than it saves
 
 
 class Source(Protocol):
-    """Where inputs come from: pixels, or cached features behind a cut. Several threads may ask at once."""
+    """Where inputs come from: pixels, or cached features behind a cut. Several threads may read at once."""
 
     def train(self, indices: np.ndarray, generator: Generator, *, only: slice = ...) -> Tensor:
-        """Augmented inputs of these rows; `only` is the slice of them that is wanted."""
+        """Augmented inputs of these rows; `only` selects a slice of them."""
 
     def test(self, indices: np.ndarray) -> Tensor:
         """The inputs of these rows as they are evaluated."""
@@ -59,18 +59,18 @@ def load_batches(
 
     With `loaders` threads, each batch is cut into pieces that the threads load, and the pieces of the next batches are
     queued behind them while the device computes: no thread waits for the others at the end of a batch, few batches lie
-    in memory, and a sampler that plans from the latest embeddings, which cannot be asked ahead, has the threads share
-    its one batch. Every piece draws the random numbers of the whole batch, from a generator seeded by the step, and
+    in memory; for a sampler that plans from the latest embeddings, and so cannot plan ahead, the threads share its one
+    batch. Every piece draws the random numbers of the whole batch, from a generator seeded by the step, and
     takes its slice: the bits do not depend on the threads. For CUDA the batches lie in pinned memory, so that copying
     them does not stop the program.
 
     The threads end when the stream is closed.
 
     Parameters:
-        sampler: which rows stand in a batch.
+        sampler: chooses the rows of each batch.
         source: where their inputs come from; with loaders it is read by several threads at once.
-        rows: (N,) the rows of the source that the sampler's positions mean.
-        seed, step: of the run, and the number of the first batch.
+        rows: (N,) the rows of the source; the sampler's positions point into them.
+        seed, step: the seed of the run, and the number of the first batch.
         loaders: threads; 0: the caller loads each batch when it asks for it.
         device: where the batches go next.
     """
@@ -124,7 +124,7 @@ class Pieces:
         self.futures = [pool.submit(self._put, load, piece) for piece in self.slices]
 
     def whole(self) -> Tensor:
-        """All rows, once they are there."""
+        """All rows, as soon as they are loaded."""
         for future in self.futures:
             future.result()
         assert self._whole is not None
@@ -135,14 +135,14 @@ class Pieces:
         with self._lock:  # the first piece knows shape and type
             if self._whole is None:
                 self._whole = torch.empty((self.count, *x.shape[1:]), dtype=x.dtype, pin_memory=self.pin)
-        # by NumPy: PyTorch would begin threads of its own, a team for every loader
+        # by NumPy: PyTorch would start threads of its own for every loader
         np.copyto(self._whole.numpy()[piece.start - self.first : piece.stop - self.first], x.numpy())
 
 
-def loaders_for(asked: int | None, device: torch.device) -> int:
+def loaders_for(loaders: int | None, device: torch.device) -> int:
     """`train.loaders` as a number. On a CPU threads would only take the cores away from the network."""
-    if asked is not None:
-        return asked
+    if loaders is not None:
+        return loaders
     return 0 if device.type == "cpu" else max(1, min(MOST_LOADERS, (os.cpu_count() or 1) - 1))
 
 
@@ -154,7 +154,7 @@ def _pool(loaders: int, device: torch.device) -> ThreadPoolExecutor:
 
 
 def seed_of(seed: int, step: int, stream: int) -> int:
-    """A seed for every step and use, by the finaliser of splitmix64: neighbours come out unrelated."""
+    """A seed for every step and use, by the finaliser of splitmix64: seeds of neighbouring steps are unrelated."""
     x = (seed << 40) + (step << 3) + stream
     for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
         x = ((x + 0x9E3779B97F4A7C15) ^ (x >> 30)) * multiplier & 0xFFFFFFFFFFFFFFFF
@@ -163,9 +163,9 @@ def seed_of(seed: int, step: int, stream: int) -> int:
 
 
 def seed_default(seed: int, device: torch.device) -> None:
-    """Seed what the network draws by itself (dropout), on the CPU and on the device.
+    """Seed the random numbers of the network (dropout), on the CPU and on the device.
 
-    torch.manual_seed costs a millisecond: it notes a stack trace for every kind of device that is not there.
+    torch.manual_seed costs a millisecond: it records a stack trace for every kind of device that is absent.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
@@ -176,5 +176,5 @@ def seed_default(seed: int, device: torch.device) -> None:
 
 
 def generator_on(device: torch.device) -> Generator:
-    """A generator where numbers for a device are drawn; it is seeded anew for every step."""
+    """A generator for the random numbers of a device; it is seeded again for every step."""
     return Generator(generator_device(device))

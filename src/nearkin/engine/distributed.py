@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 -m nearkin train dataset=cub ...
 
 Every rank runs the same program. It embeds its own slice of each batch; the embeddings of all slices are gathered in
-the order of the batch, and every rank computes the same loss on the whole batch. Of its gradient a rank keeps that of
-its own slice: the gradients of the network then add up over the ranks to that of one process. Parameters of the loss
+the order of the batch, and every rank computes the same loss on the whole batch. A rank keeps the gradient of its own
+slice: the gradients of the network then add up over the ranks to that of one process. Parameters of the loss
 have their whole gradient on every rank; averaging keeps their bits equal. No loss needs a special case.
 
 BatchNorm in training mode takes its statistics from all slices (`SyncedBatchNorm`, also on a CPU, which torch's own
@@ -42,7 +42,7 @@ class Ranks:
         """Is this the rank that writes?"""
         return self.rank == 0
 
-    # -- who has what --------------------------------------------------------------------------------------
+    # -- division of the rows --------------------------------------------------------------------------------------
 
     def sizes(self, count: int) -> list[int]:
         """How many of `count` rows each rank has: consecutive slices that differ by one at most."""
@@ -58,25 +58,25 @@ class Ranks:
         return self.slices(count)[self.rank]
 
     def seed(self, seed: int) -> int:
-        """For what each rank draws by itself (dropout): far from the seeds of the others."""
+        """A seed for what each rank draws for itself (dropout): far from the seeds of the others."""
         return seed + self.rank * SEEDS
 
     def check(self, batch: int) -> None:
         """Refuse more processes than a batch has images."""
         if self.world > batch:
             raise NearkinError(
-                f"{self.world} processes share batches of {batch} images: at most one process per image, so at most "
-                f"{batch}, or a larger train.batch"
+                f"{self.world} processes share batches of {batch} images: use at most {batch} processes, or a larger "
+                "train.batch"
             )
 
-    # -- what they tell each other -------------------------------------------------------------------------
+    # -- communication -------------------------------------------------------------------------
 
     def gather(self, x: Tensor, sizes: list[int]) -> Tensor:
-        """The rows of all ranks in their order, so many of each; backward keeps the gradient of this rank's rows."""
+        """The rows of all ranks in their order, `sizes` of each; backward keeps the gradient of this rank's rows."""
         return x if self.world == 1 else _Gather.apply(x, self.rank, sizes)  # (B, ...)
 
     def share(self, make: Callable[[], T]) -> T:
-        """What rank 0 makes, on every rank."""
+        """What `make` returns on rank 0, on every rank."""
         if self.world == 1:
             return make()
         box: list[Any] = [make() if self.first else None]
@@ -97,36 +97,36 @@ class Ranks:
                 gradient.copy_(piece.view_as(gradient) / divisor)
 
     def wait(self) -> None:
-        """Until every rank is here."""
+        """Wait until every rank has arrived."""
         if self.world > 1:
             distributed.barrier()
 
 
 ALONE = Ranks()
-_here = ALONE
+_current = ALONE
 
 
 def ranks() -> Ranks:
     """This process among those of its job."""
-    return _here
+    return _current
 
 
 @contextmanager
 def acting_as(other: Ranks) -> Iterator[Ranks]:
-    """Be `other` for a while: what `ranks()` gives inside."""
-    global _here
-    before, _here = _here, other
+    """Inside, `ranks()` gives `other`."""
+    global _current
+    before, _current = _current, other
     try:
         yield other
     finally:
-        _here = before
+        _current = before
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[torch.device]:
     """Inside, this process is one of the job that torchrun started; gives its device. Without torchrun it is alone.
 
-    A process whose partner died says so in one line; why it died, the partner has said itself.
+    A process whose partner died says so in one line; the partner itself has said why.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
@@ -146,8 +146,7 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         if not any(word in str(error).lower() for word in ("connection", "gloo", "nccl")):
             raise
         raise NearkinError(
-            "another process of this job has ended; it says why in a line of its own; the same command goes on from "
-            "the last checkpoint"
+            "another process of this job has ended and said why; the same command continues from the last checkpoint"
         ) from error
     finally:
         if begun_here:
@@ -158,7 +157,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rank: int, sizes: list[int]) -> Tensor:
         ctx.start, ctx.rows = sum(sizes[:rank]), sizes[rank]
-        padded = x.new_zeros(max(sizes), *x.shape[1:])  # gloo wants one shape from all
+        padded = x.new_zeros(max(sizes), *x.shape[1:])  # gloo needs the same shape from all
         padded[: len(x)] = x
         slices = [torch.empty_like(padded) for _ in sizes]
         distributed.all_gather(slices, padded)
@@ -170,7 +169,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over ranks of a tensor that every rank goes on with: its gradient is the sum of theirs."""
+    """The sum over ranks of a tensor that every rank then uses: its gradient is the sum of theirs."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -22,11 +22,11 @@ def embed(
     numbers are those of one process.
 
     Parameters:
-        model: it is left as it was, in its mode too.
+        model: it is left unchanged, including its mode.
         source: where the inputs of rows come from.
         rows: (N,) rows of the source.
         device: where it is computed.
-        title: shows its progress under this name.
+        title: of the progress bar; empty: no bar.
         fold: fold BatchNorm into the convolutions, which is faster and changes the last digits; False: compute as
             training does.
     """
@@ -46,7 +46,7 @@ def embed(
     finally:
         model.train(was_training)
     z = torch.cat(batches) if batches else torch.empty(0, model.dim, device=device)  # (n, D)
-    sizes = [sum(len(rows[i : i + BATCH]) for i in starts[each]) for each in here.slices(len(starts))]
+    sizes = [sum(len(rows[i : i + BATCH]) for i in starts[part]) for part in here.slices(len(starts))]
     return here.gather(z, sizes).cpu()  # (N, D)
 
 

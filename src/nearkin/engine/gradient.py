@@ -35,7 +35,7 @@ def check_chunks(chunk: int, model: Model, objective: Method) -> None:
     if any(isinstance(m, _BatchNorm) and m.training for m in model.modules()):
         raise NearkinError(
             f"train.chunk={chunk}: the network's BatchNorm takes statistics of the whole batch, which no chunk has: "
-            "model.freeze_bn=true, or leave train.chunk away"
+            "set model.freeze_bn=true, or leave train.chunk out"
         )
     if objective.mixes:
         raise NearkinError(f"train.chunk={chunk} does not go with mixup, which mixes images of different chunks")
@@ -53,7 +53,7 @@ def batch_loss(
     memory: Memory | None,
     reseed: Reseed,
 ) -> tuple[Tensor, Embedded, Callable[[], None]]:
-    """The loss of the whole batch, its embeddings, and what is left to do after the loss's backward.
+    """The loss of the whole batch, its embeddings, and a function to call after the loss's backward.
 
     x is this process's slice of the images, labels are those of the whole batch."""
     here = ranks()
@@ -79,8 +79,8 @@ def batch_loss(
         for number, images in enumerate(chunks):
             reseed(number)
             outputs = zip(forward(images, None).tensors(), slopes, strict=True)
-            wanted = [(t, slope[number]) for t, slope in outputs if slope is not None and t.requires_grad]
-            if wanted:
-                torch.autograd.backward([t for t, _ in wanted], [slope for _, slope in wanted])
+            gradients = [(t, slope[number]) for t, slope in outputs if slope is not None and t.requires_grad]
+            if gradients:
+                torch.autograd.backward([t for t, _ in gradients], [slope for _, slope in gradients])
 
     return objective(whole, labels, generator, memory), whole, second_pass

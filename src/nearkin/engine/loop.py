@@ -34,16 +34,16 @@ from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
 from nearkin.samplers import BatchSampler
 
-VERSION = 1  # raise it when the same settings begin to give other weights
-CHECKPOINT_SECONDS = 30.0  # between checkpoints: what SIGKILL can cost
-# An epoch's end has one too, so that a run of a few seconds is not begun anew after a kill; but not where writing the
-# last one took more than this share of the time since then: at the ends of short epochs that would slow training down.
+VERSION = 1  # raise it when the same settings give different weights
+CHECKPOINT_SECONDS = 30.0  # between checkpoints: at most this much is lost by SIGKILL
+# There is one at the end of an epoch too, so that a run of a few seconds does not start again after a kill; but not if
+# writing the last one took more than this share of the time since then: with short epochs that would slow training.
 CHECKPOINT_SHARE = 0.05
 COLLAPSE = 0.01  # mean cosine distance of a batch below which all images look alike
 
 
 class Keeper(Protocol):
-    """Where the loop keeps its states and its log: a run's directory."""
+    """Where the loop stores its states and its log: a run's directory."""
 
     path: Path
 
@@ -54,14 +54,14 @@ class Keeper(Protocol):
         """Write a state, whole or not at all."""
 
     def keep_models(self, epoch: int) -> None:
-        """Forget the weights of all epochs but this one."""
+        """Remove the weights of all epochs except this one."""
 
     def log(self, size: int) -> AbstractContextManager[Any]:
         """The log, cut back to `size` bytes: what `nearkin.runs.log.Log` does."""
 
 
 @dataclass
-class Reached:
+class Progress:
     """What the loop has done so far: all of it goes into the checkpoint."""
 
     epoch: int = 0  # epochs finished; below 0 in a warm-up that does not count
@@ -69,13 +69,13 @@ class Reached:
     best: float = -math.inf  # best validation result; with a minus where low is better
     best_epoch: int = 0
     validation: dict[str, float] = field(default_factory=dict)  # all metrics of the best epoch
-    seconds: float = 0.0  # spent on it, without what a kill made it do twice
+    seconds: float = 0.0  # of training, without steps that were repeated after a kill
     spread: float = math.nan  # mean cosine distance in the last batch of an epoch, until the epoch is logged
-    described: dict[str, Any] = field(default_factory=dict)  # what the objective said of that batch, so long
+    described: dict[str, Any] = field(default_factory=dict)  # what the objective says about that batch, likewise
 
 
 def model_file(epoch: int) -> str:
-    """The weights of an epoch that validation preferred to all before it."""
+    """The file with the weights of an epoch that is the best so far on validation."""
     return f"model-{epoch}.pt"
 
 
@@ -96,19 +96,19 @@ def fit(
     until: int | None = None,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
     after_epoch: Callable[[int], None] = lambda epoch: None,
-) -> Reached | None:
-    """Train, checkpoint, select. None when it pauses before the last epoch.
+) -> Progress | None:
+    """Train, checkpoint, select. Returns None if it pauses before the last epoch.
 
     The chosen weights are in `model_file(best_epoch)` afterwards. A checkpoint names the epoch that is best so far, and
     the weights of that epoch stay until a later checkpoint names another: whenever the process is killed, checkpoint
     and weights belong together. On Ctrl-C and SIGTERM, and when `watch` or `validate` raises KeyboardInterrupt or
-    SystemExit, a checkpoint of the last whole step is written first.
+    SystemExit, a checkpoint of the last finished step is written first.
 
     Parameters:
-        run: where states and log are kept.
+        run: where states and log are stored.
         spec: the settings of training.
         model, objective: what is trained.
-        sampler: which training rows stand in a batch; their positions are 0..N-1.
+        sampler: chooses the training rows of each batch, by their positions 0..N-1.
         source: where the inputs of rows come from.
         rows: (N,) the training rows of the source.
         labels: (N,) their classes, 0..C-1.
@@ -117,8 +117,8 @@ def fit(
         memory: cross-batch memory.
         lower: is the metric that selects better when it is low?
         until: the epoch after which it pauses, with a checkpoint.
-        watch: called with every entry of the log; of a run that goes on from a checkpoint, first with
-            {"resumed": {"epoch": the epoch that it is in, "step": steps finished}}, which is not in the log.
+        watch: called with every entry of the log; if the run continues from a checkpoint, first with
+            {"resumed": {"epoch": the current epoch, "step": steps finished}}, which is not in the log.
         after_epoch: called with the number of every finished epoch.
     """
     here = ranks()
@@ -126,13 +126,13 @@ def fit(
     objective.to(device)
     if spec.epochs == 0:  # the untrained network
         run.save(model_file(0), {"model": model.state_dict(), "objective": objective.state_dict()})
-        return Reached()
+        return Progress()
     optimiser = make_optimiser(spec, model, objective)
     network = model if model.cut == "none" else model.back  # behind a cut the source gives features
     kind = half(spec.amp)
     scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")  # else it does nothing
-    ahead_of_count = 0 if spec.warmup_counts else spec.warmup  # epochs that come before the first
-    done = Reached(epoch=-ahead_of_count)
+    ahead_of_count = 0 if spec.warmup_counts else spec.warmup  # epochs before epoch 1
+    progress = Progress(epoch=-ahead_of_count)
     sampler_state = sampler.state_dict()
     log_size = 0
     if (state := here.share(lambda: run.load("checkpoint.pt"))) is not None:
@@ -144,7 +144,7 @@ def fit(
                 memory.load_state_dict(state["memory"])
             if scaler.is_enabled():
                 scaler.load_state_dict(state["scaler"])
-            done, sampler_state, log_size = Reached(**state["progress"]), state["sampler"], state["log_size"]
+            progress, sampler_state, log_size = Progress(**state["progress"]), state["sampler"], state["log_size"]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise NearkinError(f"{run.path}/checkpoint.pt belongs to another model: {_one_line(error)}") from error
     sampler.load_state_dict(sampler_state)
@@ -154,82 +154,82 @@ def fit(
     per_epoch = spec.batches_per_epoch or len(sampler)
     targets = torch.as_tensor(labels, device=device)  # (N,)
     generator = generator_on(device)  # of miner and loss
-    host = generator if generator.device.type == "cpu" else torch.Generator()  # of what the CPU must know: mixup
+    host = generator if generator.device.type == "cpu" else torch.Generator()  # for what the CPU must know: mixup
     scale = scaler.get_scale()
     of_model, of_objective = list(model.parameters()), list(objective.parameters())
     trained = [p for group in optimiser.param_groups for p in group["params"]]
-    whole = True  # is the state that of a finished step?
+    step_finished = True  # is the state that of a finished step?
     saved = began_at = time.monotonic()
     writing = 0.0  # seconds that the last checkpoint took
-    before = done.seconds
+    seconds_before = progress.seconds
     if state is not None:
-        watch({"resumed": {"epoch": min(done.epoch + 1, epochs), "step": done.step}})
+        watch({"resumed": {"epoch": min(progress.epoch + 1, epochs), "step": progress.step}})
 
     def in_half_precision(x: Tensor, mix: Mix | None) -> Embedded:
         with torch.autocast(device.type, DTYPES[kind or "bf16"]):
             return network(x, mix)
 
     def reseed(chunk: int) -> None:
-        seed_default(here.seed(seed_of(spec.seed, done.step, 1) + chunk), device)
+        seed_default(here.seed(seed_of(spec.seed, progress.step, 1) + chunk), device)
 
     def checkpoint() -> None:
         nonlocal saved, writing
         begun = time.monotonic()
-        done.seconds = before + begun - began_at
+        progress.seconds = seconds_before + begun - began_at
         run.save(
             "checkpoint.pt",
             {
                 "model": model.state_dict(),
                 "objective": objective.state_dict(),
                 "optimiser": optimiser.state_dict(),
-                "progress": vars(done),
+                "progress": vars(progress),
                 "sampler": sampler_state,
                 "log_size": log.sync(),
                 "memory": memory.state_dict() if memory is not None else None,
                 "scaler": scaler.state_dict(),
             },
         )
-        run.keep_models(done.best_epoch)
+        run.keep_models(progress.best_epoch)
         saved = time.monotonic()
         writing = saved - begun
 
-    def checkpoint_if_whole() -> None:
-        nonlocal whole
-        if whole:
-            whole = False  # once is enough, also when it is interrupted
+    def checkpoint_if_step_finished() -> None:
+        nonlocal step_finished
+        if step_finished:
+            step_finished = False  # once is enough, even if it is interrupted
             checkpoint()
 
     def save_model(epoch: int) -> None:
         run.save(model_file(epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
 
-    stops = Stops(checkpoint_if_whole, patience=0 if here.first else 2)
+    stops = Stops(checkpoint_if_step_finished, patience=0 if here.first else 2)
     loaders = loaders_for(spec.loaders, device)
-    batches = load_batches(sampler, source, rows, spec.seed, done.step, loaders=loaders, device=device)
+    batches = load_batches(sampler, source, rows, spec.seed, progress.step, loaders=loaders, device=device)
     with run.log(log_size) as log, skip_memory_fill(), stops, closing(batches):
         model.train()
         objective.train()
         try:
-            for epoch in range(done.epoch, epochs):
+            for epoch in range(progress.epoch, epochs):
                 if until is not None and 0 < until <= epoch:  # it was paused here before
                     return None
-                if spec.patience and done.validation and epoch - done.best_epoch >= spec.patience:
+                if spec.patience and progress.validation and epoch - progress.best_epoch >= spec.patience:
                     break
-                if not model.training:  # validation has left it so
+                if not model.training:  # after validation
                     model.train()
                 warm = epoch + ahead_of_count < spec.warmup
                 end = (epoch + ahead_of_count + 1) * per_epoch  # steps finished when the epoch is
                 for group in optimiser.param_groups:
                     for p in group["params"]:
                         p.requires_grad_(group["new"] or not warm)
-                while done.step < end:  # a resumed epoch goes on in its middle
-                    whole = False
+                while progress.step < end:  # a resumed epoch starts in the middle
+                    step_finished = False
                     began = time.perf_counter()
                     batch = next(batches)
-                    factor = schedule(spec, max(0, done.step - ahead_of_count * per_epoch) / per_epoch, epochs)
+                    factor = schedule(spec, max(0, progress.step - ahead_of_count * per_epoch) / per_epoch, epochs)
                     for group in optimiser.param_groups:
                         group["lr"] = group["base_lr"] * factor
-                    for each in {generator, host}:
-                        each.manual_seed(seed_of(spec.seed, done.step, 2))
+                    for random in {generator, host}:
+                        random.manual_seed(seed_of(spec.seed, progress.step, 2))
                     y = targets[batch.rows]  # (B,)
                     mix = objective.mix(len(batch.rows), model.depths, host)
                     loss, embedded, finish = batch_loss(
@@ -246,31 +246,31 @@ def fit(
                     value, active = numbers(loss, objective.active)
                     if not math.isfinite(value):
                         raise NearkinError(
-                            f"the loss became {value} at step {done.step} (epoch {epoch + 1}): lower train.lr "
+                            f"the loss became {value} at step {progress.step} (epoch {epoch + 1}): lower train.lr "
                             f"(now {spec.lr:g}), or set train.clip=10"
-                            + (", or take train.amp=bf16 or false" if kind == "fp16" else "")
+                            + (", or use train.amp=bf16 or false" if kind == "fp16" else "")
                         )
                     for p in trained:  # optimiser.zero_grad() takes twenty times as long
                         p.grad = None
                     scaler.scale(loss).backward()
                     finish()
-                    here.reduce(of_model, of_objective)  # infinite on one rank, infinite on all
+                    here.reduce(of_model, of_objective)  # what is infinite on one rank is then infinite on all
                     scaler.unscale_(optimiser)
                     if spec.clip is not None:
                         clip(spec, trained)
                     scaler.step(optimiser)  # not with infinite gradients
                     scaler.update()
-                    done.step += 1
+                    progress.step += 1
                     z = embedded.z.detach()  # (B, D), of all processes
                     if mix is None:
                         sampler.update(batch.rows, z)
                     if memory is not None:
-                        memory.add(z, y, done.step)
+                        memory.add(z, y, progress.step)
                     sampler_state = batch.sampler_state
-                    if done.step == end:
-                        done.spread, done.described = mean_cosine_distance(z), objective.describe()
+                    if progress.step == end:
+                        progress.spread, progress.described = mean_cosine_distance(z), objective.describe()
                     entry: dict[str, Any] = {
-                        "step": done.step,
+                        "step": progress.step,
                         "steps_per_epoch": per_epoch,
                         "epoch": epoch + 1,
                         "epochs": epochs,
@@ -283,31 +283,31 @@ def fit(
                         entry |= {"scale": scale, "skipped": scale < before_step}
                         if scale < 1:
                             raise NearkinError(
-                                f"train.amp=fp16: gradients are infinite at every scale down to 1 (step {done.step}): "
-                                "lower train.lr, or take train.amp=bf16 or false"
+                                f"train.amp=fp16: gradients are infinite at every scale down to 1 "
+                                f"(step {progress.step}): lower train.lr, or use train.amp=bf16 or false"
                             )
                     log.write(**entry)
-                    whole = True
+                    step_finished = True
                     watch(entry)
                     if time.monotonic() - saved >= CHECKPOINT_SECONDS:
                         checkpoint()
-                    stops.settle()
-                log.flush()  # validation takes its time
+                    stops.deliver_noted()
+                log.flush()  # validation may take long
                 entry = {"epoch_end": epoch + 1, "epochs": epochs, "lr": optimiser.param_groups[0]["lr"]}
-                if not math.isnan(done.spread):  # of a checkpoint that an older nearkin wrote
-                    entry["spread"] = round(done.spread, 4)
-                entry.update(done.described or objective.describe())
+                if not math.isnan(progress.spread):  # it is after a checkpoint of an older nearkin
+                    entry["spread"] = round(progress.spread, 4)
+                entry.update(progress.described or objective.describe())
                 if memory is not None:
-                    entry["memory"] = memory.describe(done.step)
-                if done.spread < COLLAPSE:
+                    entry["memory"] = memory.describe(progress.step)
+                if progress.spread < COLLAPSE:
                     entry["warning"] = (
-                        f"the embeddings have collapsed: the mean cosine distance in the batch is {done.spread:.4f}; "
-                        f"lower train.lr, take another miner, or a larger batch"
+                        f"the embeddings have collapsed: the mean cosine distance in the batch is "
+                        f"{progress.spread:.4f}; lower train.lr, or use another miner or a larger batch"
                     )
                 elif model.dim == 1:
                     entry["warning"] = (
                         "model.dim=1: a unit vector of one dimension is +1 or -1, so all images lie on two points; "
-                        "take at least 2, the literature has 64 to 1024"
+                        "use at least 2; the literature uses 64 to 1024"
                     )
                 last = epoch + 1 == epochs
                 if epoch < 0:  # a warm-up that does not count cannot be chosen
@@ -315,18 +315,18 @@ def fit(
                 elif validate is None:
                     if last:
                         save_model(epoch + 1)
-                    done.best_epoch = epoch + 1
+                    progress.best_epoch = epoch + 1
                 elif (epoch + 1) % spec.eval_every == 0 or last:
                     with stops.quiet():
                         entry["validation"] = validate(model)
                     score = entry["validation"][spec.select] * (-1 if lower else 1)
-                    if score > done.best or not done.validation:
+                    if score > progress.best or not progress.validation:
                         save_model(epoch + 1)
-                        done.best, done.best_epoch, done.validation = score, epoch + 1, entry["validation"]
+                        progress.best, progress.best_epoch, progress.validation = score, epoch + 1, entry["validation"]
                 if epoch >= 0:
                     with stops.quiet():
                         after_epoch(epoch + 1)
-                done.epoch = epoch + 1
+                progress.epoch = epoch + 1
                 log.write(**entry)
                 log.flush()
                 watch(entry)
@@ -336,19 +336,19 @@ def fit(
                 since = time.monotonic() - saved
                 if since >= CHECKPOINT_SECONDS or writing < CHECKPOINT_SHARE * since:
                     checkpoint()
-                stops.settle()
+                stops.deliver_noted()
         except (KeyboardInterrupt, SystemExit):
-            checkpoint_if_whole()
+            checkpoint_if_step_finished()
             raise
         finally:
             log.flush()
-    done.seconds = before + time.monotonic() - began_at
-    return done
+    progress.seconds = seconds_before + time.monotonic() - began_at
+    return progress
 
 
 def numbers(loss: Tensor, active: Tensor | None) -> tuple[float, float | None]:
     """The loss and its share of active terms as numbers, both in one wait for the device."""
-    if active is None or loss.device.type == "cpu":  # two reads are faster where nobody waits
+    if active is None or loss.device.type == "cpu":  # two reads are faster where there is nothing to wait for
         return loss.item(), None if active is None else float(active)
     value, share = torch.stack((loss.detach(), active.detach())).tolist()
     return value, share

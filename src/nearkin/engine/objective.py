@@ -47,13 +47,13 @@ class Objective(Method):
         for regulariser in regularisers:
             if regulariser.needs is not None and (miner is None or miner.gives is not regulariser.needs):
                 fits = [m for m in MINERS.names() if MINERS[m].gives is regulariser.needs]
-                given = "no miner" if miner is None else f"miner {type(miner).__name__}"
+                current = "no miner" if miner is None else f"miner {type(miner).__name__}"
                 raise NearkinError(
                     f"regulariser {type(regulariser).__name__} changes the {regulariser.needs.__name__} of a miner; "
-                    f"{given} was set; miners that fit: {', '.join(fits)}"
+                    f"{current} was set; miners that fit: {', '.join(fits)}"
                 )
         if sum(isinstance(r, Mixup) for r in regularisers) > 1:
-            raise NearkinError("mixup was given twice; one mixes the batch")
+            raise NearkinError("mixup was given twice; once is enough")
         self.loss = loss
         self.miner = miner.for_loss(loss) if miner is not None else None
         self.regularisers = tuple(regularisers)
@@ -64,7 +64,7 @@ class Objective(Method):
         return any(isinstance(r, Mixup) for r in self.regularisers)
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix | None:
-        """What the network shall mix in this batch (see regularisers/mixup.py); None without mixup."""
+        """What the network should mix in this batch (see regularisers/mixup.py); None without mixup."""
         for regulariser in self.regularisers:
             if isinstance(regulariser, Mixup):
                 return regulariser.mix(batch, stages, generator)
@@ -76,7 +76,7 @@ class Objective(Method):
         return self.loss.active
 
     def check_memory(self) -> None:
-        """A memory beside a loss that cannot use it is an error before the first step."""
+        """Refuse a memory that the loss cannot use, before the first step."""
         why = None
         if self.mixes:
             why = "mixup: a mixed embedding has no one label to be remembered by"
@@ -109,7 +109,9 @@ class Objective(Method):
         pairs = Pairs.of(embedded, labels)
         if memory is not None and not isinstance(embedded, Pairs):
             if pairs.classes is not None:
-                raise NearkinError("labels are strings; a memory of earlier batches needs numbers, the same in all")
+                raise NearkinError(
+                    "labels are strings; a memory of earlier batches needs numbers, the same in every batch"
+                )
             pairs = memory.beside(pairs.z, pairs.labels)
         value = self._loss(pairs, generator)
         if mix is not None:
@@ -143,39 +145,39 @@ def build_objective(
     dim: int,
 ) -> Objective:
     """An objective from names (registered, or import paths: also of another library's losses and miners) and their
-    hyper-parameters. The number of training classes and the embedding's width are handed over where wanted."""
-    given = {"num_classes": num_classes, "dim": dim, "embedding_size": dim}
-    built_loss = as_loss(LOSSES[loss[0]], given, loss[1])
-    built_miner = as_miner(MINERS[miner[0]], given, miner[1]) if miner is not None else None
-    built = [_construct(REGULARISERS[name], given, settings) for name, settings in regularisers]
+    hyper-parameters. The number of training classes and the embedding's width are passed on where they are needed."""
+    supplied = {"num_classes": num_classes, "dim": dim, "embedding_size": dim}
+    built_loss = as_loss(LOSSES[loss[0]], supplied, loss[1])
+    built_miner = as_miner(MINERS[miner[0]], supplied, miner[1]) if miner is not None else None
+    built = [_construct(REGULARISERS[name], supplied, settings) for name, settings in regularisers]
     return Objective(built_loss, built_miner, built)
 
 
-def as_loss(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Loss:
+def as_loss(cls: type, supplied: dict[str, Any], settings: dict[str, Any]) -> Loss:
     """A loss of ours, or one of another library behind our interface."""
-    built = _construct(cls, given, settings)
+    built = _construct(cls, supplied, settings)
     return built if isinstance(built, Loss) else ForeignLoss(built)
 
 
-def as_miner(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Miner:
+def as_miner(cls: type, supplied: dict[str, Any], settings: dict[str, Any]) -> Miner:
     """A miner of ours, or one of another library behind our interface."""
-    built = _construct(cls, given, settings)
-    return built if isinstance(built, Miner) else ForeignMiner(built, dim=given["dim"])
+    built = _construct(cls, supplied, settings)
+    return built if isinstance(built, Miner) else ForeignMiner(built, dim=supplied["dim"])
 
 
-def _construct(cls: type, given: dict[str, Any], settings: dict[str, Any]) -> Any:
-    """cls(**settings), with what nearkin hands over: positional parameters of our classes, and of foreign ones those
+def _construct(cls: type, supplied: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """cls(**settings), with what nearkin supplies: positional parameters of our classes, and of foreign ones those
     that have no default (a foreign default is its author's choice)."""
     ours = isinstance(cls, type) and issubclass(cls, Loss | Miner | Regulariser)
     parameters = inspect.signature(cls).parameters.values()
-    wanted = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and (ours or p.default is p.empty)]
-    handed = {name: given[name] for name in wanted if name in given and name not in settings}
+    names = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and (ours or p.default is p.empty)]
+    passed = {name: supplied[name] for name in names if name in supplied and name not in settings}
     if ours:
         known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         for name in settings:
             if name not in known:
                 raise NearkinError(f"{cls.__name__} has no {name!r}; it has: {', '.join(known) or 'no settings'}")
     try:
-        return cls(**handed, **settings)
+        return cls(**passed, **settings)
     except TypeError as error:
         raise NearkinError(f"{cls.__name__} cannot be built with {settings}: {error}") from error

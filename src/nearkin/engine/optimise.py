@@ -20,7 +20,7 @@ OPTIMISERS: dict[str, Any] = {
 
 
 def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.optim.Optimizer:
-    """Groups for backbone, head and the loss's own parameters; `train.groups` overrides any of them."""
+    """Parameter groups of the backbone, the head and the loss; `train.groups` overrides any of them."""
     groups = model.trainable_groups() + [{**g, "new": True} for g in objective.parameter_groups()]
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
         known = ", ".join(g["name"] for g in groups)
@@ -28,13 +28,13 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.op
     if not groups:
         raise NearkinError(
             "there is nothing to train: the network is frozen up to its end (model.cut=all, model.head=none) and the "
-            "loss has no parameters; take a head, or train.epochs=0 for the untrained network"
+            "loss has no parameters; use a head, or train.epochs=0 for the untrained network"
         )
     base_lr = spec.lr or 0.0
     settings = []
     for group in groups:
         override = spec.groups.get(group["name"], GroupSpec())
-        lr = _given(override.lr, group.get("lr", base_lr * group.get("lr_factor", 1.0)))
+        lr = _or_default(override.lr, group.get("lr", base_lr * group.get("lr_factor", 1.0)))
         settings.append(
             {
                 "name": group["name"],
@@ -42,16 +42,16 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.op
                 "params": group["params"],
                 "lr": lr,
                 "base_lr": lr,
-                "weight_decay": _given(override.weight_decay, spec.weight_decay),
-                **({} if spec.optimiser == "sgd" else {"eps": _given(override.eps, spec.eps)}),
+                "weight_decay": _or_default(override.weight_decay, spec.weight_decay),
+                **({} if spec.optimiser == "sgd" else {"eps": _or_default(override.eps, spec.eps)}),
                 **({"momentum": spec.momentum} if spec.optimiser in ("sgd", "rmsprop") else {}),
             }
         )
     return OPTIMISERS[spec.optimiser](settings, lr=base_lr)
 
 
-def _given(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
+def _or_default(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 def schedule(spec: TrainSpec, epoch: float, epochs: int) -> float:

@@ -1,4 +1,4 @@
-"""Half precision: its kinds, and what kills a process on some machines, tried in a child process that may die."""
+"""Half precision: its kinds, and a test in a child process, because it kills the process on some machines."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def half(amp: bool | str) -> Half | None:
 
 
 def survives(code: str, **env: str) -> tuple[bool, str]:
-    """Run code in a child: does it live, and what did it say last?"""
+    """Run code in a child process: did it succeed, and the last line of its errors."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
     if done.returncode < 0:
         return False, f"killed by signal {-done.returncode}"
@@ -33,11 +33,11 @@ def survives(code: str, **env: str) -> tuple[bool, str]:
 
 def trap(kind: Half) -> str | None:
     """A CPU may advertise AMX to a process that is not allowed to use it: the first product in half precision kills it.
-    None where all is well, else what to do."""
+    None if all is well, else what to do."""
     code = TRIAL.format(dtype=DTYPES[kind])
-    alive, said = survives(code)
+    alive, last_line = survives(code)
     if alive:
         return None
     cure = " ".join(f"{k}={v}" for k, v in CURE.items())
     advice = f"start Python with {cure}" if survives(code, **CURE)[0] else "leave train.amp=false"
-    return f"a {kind} product fails on this CPU ({said}); {advice}"
+    return f"a {kind} product fails on this CPU ({last_line}); {advice}"

@@ -8,18 +8,18 @@ from typing import Any
 
 
 class Stops:
-    """SIGINT and SIGTERM during training: the first one waits until the state is whole and saved.
+    """SIGINT and SIGTERM during training: the first signal waits until the state is complete and saved.
 
-    It is noted when it comes. Where the loop is between two steps it calls `settle`, which saves and then delivers the
-    signal to whoever had it before: Ctrl-C becomes a KeyboardInterrupt, SIGTERM ends the process or does what the
-    program has set. In a stretch that changes nothing of the state (`quiet`) both happen at once. A second signal goes
-    through at once, without saving. Signals that are ignored stay ignored, and outside the main thread, where Python
-    takes none, nothing is done.
+    It is noted when it arrives. Between two steps the loop calls `deliver_noted`, which saves and then passes the
+    signal to the previous handler: Ctrl-C becomes a KeyboardInterrupt, SIGTERM ends the process or does what the
+    program has set. Where the state does not change (`quiet`) both happen at once. A second signal goes through at
+    once, without saving. Signals that are ignored stay ignored, and outside the main thread, where Python receives
+    none, nothing is done.
 
     Parameters:
-        save: writes a checkpoint, if the state is whole.
-        patience: steps to go on with after the signal. Of several processes, all of which get it, the first saves and
-            needs the others for the end of its step.
+        save: writes a checkpoint, if the state is complete.
+        patience: steps to finish after the signal. All processes of a job receive it; the first one saves, and needs
+            the others to finish its step.
     """
 
     def __init__(self, save: Callable[[], None], patience: int = 0):
@@ -42,8 +42,8 @@ class Stops:
         if self._noted is not None:
             self._finish()
 
-    def settle(self) -> None:
-        """The state is whole: if a signal was noted, save and deliver it."""
+    def deliver_noted(self) -> None:
+        """The state is complete: if a signal was noted, save and deliver it."""
         if self._noted is None:
             return
         if self._patience > 0:
@@ -53,10 +53,10 @@ class Stops:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Inside, nothing of the state changes: a signal is saved and delivered as soon as it comes."""
+        """Inside, the state does not change: after a signal it is saved, and the signal delivered, at once."""
         self._quiet = True
         try:
-            self.settle()
+            self.deliver_noted()
             yield
         finally:
             self._quiet = False
@@ -72,7 +72,7 @@ class Stops:
     def _finish(self) -> None:
         try:
             self._save()
-        except BaseException:  # a full disk says more than the signal
+        except BaseException:  # a full disk matters more than the signal
             self._noted = None
             raise
         self._deliver()
@@ -81,7 +81,7 @@ class Stops:
         kind, self._noted = self._noted, None
         self._restore()
         signal.raise_signal(kind)  # type: ignore[arg-type]
-        self._install()  # whoever had it before lets the program go on
+        self._install()  # the previous handler lets the program go on
 
     def _install(self) -> None:
         for kind in self._before:

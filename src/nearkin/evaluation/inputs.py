@@ -22,7 +22,8 @@ class Sets:
         gallery: (G, D) tensor; the same object as `query` if every item is both query and gallery item.
         labels: (Q,) array, the class index of each query.
         gallery_labels: (G,) array, the class index of each gallery item; the indices are common to both sets.
-        own: (Q,) array, the index of each query in the gallery, -1 for a query that is not in it; None if no query is.
+        self_index: (Q,) array, the index of each query in the gallery, -1 for a query that is not in it; None if no
+            query is.
         names: the labels as the user gave them; class index i stands for the label names[i].
 
     Example:
@@ -34,18 +35,18 @@ class Sets:
     gallery: Tensor  # (G, D)
     labels: np.ndarray  # (Q,)
     gallery_labels: np.ndarray  # (G,)
-    own: np.ndarray | None  # (Q,)
+    self_index: np.ndarray | None  # (Q,)
     names: np.ndarray  # (C,)
 
     @property
     def available(self) -> int:
         """How many neighbours every query has: the largest k that is defined for all of them."""
-        return len(self.gallery) - (self.own is not None)
+        return len(self.gallery) - (self.self_index is not None)
 
     @property
     def deepest(self) -> int:
         """How many neighbours the query with the most neighbours has; a query in the gallery has one less."""
-        return len(self.gallery) - int(self.own is not None and bool((self.own >= 0).all()))
+        return len(self.gallery) - int(self.self_index is not None and bool((self.self_index >= 0).all()))
 
     @property
     def size(self) -> np.ndarray:
@@ -55,14 +56,14 @@ class Sets:
     @property
     def relevant(self) -> np.ndarray:
         """(Q,) R_q: the gallery items of each query's class, without the query itself."""
-        return self.size - (0 if self.own is None else self.own >= 0)  # (Q,)
+        return self.size - (0 if self.self_index is None else self.self_index >= 0)  # (Q,)
 
     @property
     def items(self) -> tuple[Tensor, np.ndarray]:
         """All embeddings (N, D) and class indices (N,), each item once, for metrics that do not rank."""
         if self.query is self.gallery:
             return self.gallery, self.gallery_labels
-        extra = np.arange(len(self.query)) if self.own is None else np.flatnonzero(self.own < 0)
+        extra = np.arange(len(self.query)) if self.self_index is None else np.flatnonzero(self.self_index < 0)
         z = torch.cat([self.gallery, self.query[torch.from_numpy(extra)].to(self.gallery.dtype)])
         return z, np.concatenate([self.gallery_labels, self.labels[extra]])
 
@@ -82,8 +83,8 @@ def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, distance: 
         other = as_embeddings(gallery[0], "gallery embeddings")
         (y, other_y), names = as_classes([(labels, len(z), "labels"), (gallery[1], len(other), "gallery labels")])
         if query is not None:
-            asks = as_index(query, len(z), "query")
-            z, y = z[torch.from_numpy(asks)], y[asks]
+            query_rows = as_index(query, len(z), "query")
+            z, y = z[torch.from_numpy(query_rows)], y[query_rows]
         sets = Sets(z, other, y, other_y, None, names)
     else:
         (y,), names = as_classes([(labels, len(z), "labels")])
@@ -105,11 +106,18 @@ def make_sets(embeddings: Any, labels: Any, query: Any, gallery: Any, distance: 
 def _select(z: Tensor, y: np.ndarray, names: np.ndarray, query: Any, gallery: Any) -> Sets:
     if query is None and gallery is None:
         return Sets(z, z, y, y, np.arange(len(z)), names)
-    asks, asked = as_index(query, len(z), "query"), as_index(gallery, len(z), "gallery")
+    query_rows, gallery_rows = as_index(query, len(z), "query"), as_index(gallery, len(z), "gallery")
     place = np.full(len(z), -1)
-    place[asked] = np.arange(len(asked))
-    own = place[asks] if (place[asks] >= 0).any() else None
-    return Sets(z[torch.from_numpy(asks)], z[torch.from_numpy(asked)], y[asks], y[asked], own, names)
+    place[gallery_rows] = np.arange(len(gallery_rows))
+    self_index = place[query_rows] if (place[query_rows] >= 0).any() else None
+    return Sets(
+        z[torch.from_numpy(query_rows)],
+        z[torch.from_numpy(gallery_rows)],
+        y[query_rows],
+        y[gallery_rows],
+        self_index,
+        names,
+    )
 
 
 def _check_classes(sets: Sets) -> None:
@@ -118,5 +126,9 @@ def _check_classes(sets: Sets) -> None:
     if len(np.unique(np.concatenate([sets.labels, sets.gallery_labels]))) == 1:
         raise NearkinError("there is one class only, so every neighbour is a hit; at least 2 classes are needed")
     if not sets.relevant.any():
-        reason = "every class has one item" if sets.own is not None else "the queries' classes are absent from it"
-        raise NearkinError(f"no query has another item of its class in the gallery ({reason}), so nothing can be found")
+        reason = (
+            "every class has one item" if sets.self_index is not None else "the queries' classes are absent from it"
+        )
+        raise NearkinError(
+            f"no query has another item of its class in the gallery ({reason}): no query has anything to find"
+        )

@@ -10,7 +10,7 @@ from nearkin.storage import atomic
 
 
 def check_per_query(path: Path) -> None:
-    """Refuse a name that is no parquet file's."""
+    """Refuse a file name that does not end in .parquet."""
     if path.suffix.lower() != ".parquet":
         raise NearkinError(f"{path}: values per query are written as .parquet, such as {path.with_suffix('.parquet')}")
 

@@ -50,18 +50,18 @@ def evaluate_files(
     """
     if embeddings is not None:
         z, y = read_set(embeddings, labels)
-        asks, asked = (None if path is None else read_selection(path) for path in (query, gallery))
+        query_items, gallery_items = (None if path is None else read_selection(path) for path in (query, gallery))
         if query is None and gallery is None and labels is None:
-            asks, asked = _roles(read(embeddings))
-        return evaluate(z, y, query=asks, gallery=asked, **options)
+            query_items, gallery_items = _roles(read(embeddings))
+        return evaluate(z, y, query=query_items, gallery=gallery_items, **options)
     if query is None or gallery is None:
         raise NearkinError("no embeddings: name a file of embeddings, or both a query and a gallery file")
     return evaluate(*_pair(query), gallery=_pair(gallery), **options)
 
 
-def _roles(held: dict[str, Any]) -> tuple[Any, Any]:
+def _roles(arrays: dict[str, Any]) -> tuple[Any, Any]:
     """Masks of queries and gallery, where a file says of each item whether it is query, gallery or both."""
-    roles = np.asarray(held.get("roles", []))
+    roles = np.asarray(arrays.get("roles", []))
     if roles.dtype.kind != "U" or (roles == "both").all():
         return None, None
     return np.isin(roles, ["query", "both"]), np.isin(roles, ["gallery", "both"])
@@ -69,26 +69,26 @@ def _roles(held: dict[str, Any]) -> tuple[Any, Any]:
 
 def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[Any, Any]:
     """Embeddings (N, D) and labels (N,) from one file with both, or from two files. Shapes are not checked here."""
-    held = read(embeddings)
-    z = _find(held, EMBEDDINGS, embeddings, "embeddings", ndim=2)
+    arrays = read(embeddings)
+    z = _find(arrays, EMBEDDINGS, embeddings, "embeddings", ndim=2)
     if labels is not None:
         return z, _find(read(labels), LABELS, labels, "labels", ndim=1)
-    if len(held) == 1:
+    if len(arrays) == 1:
         raise NearkinError(f"{embeddings} holds embeddings but no labels: name a second file with the labels")
-    return z, _find(held, LABELS, embeddings, "labels", ndim=1)
+    return z, _find(arrays, LABELS, embeddings, "labels", ndim=1)
 
 
 def read_selection(path: str | Path) -> Any:
     """A mask or indices: a file with this array alone, or numbers such as 0,1,5."""
     if re.fullmatch(r"\d+(,\d+)*", str(path)):
         return np.array([int(number) for number in str(path).split(",")])
-    held = read(path)
-    if len(held) != 1:
+    arrays = read(path)
+    if len(arrays) != 1:
         raise NearkinError(
-            f"{path} holds {', '.join(held)}; a mask or indices are needed here (if the query and the gallery file "
+            f"{path} holds {', '.join(arrays)}; a mask or indices are needed here (if the query and the gallery file "
             "have embeddings of their own, leave the file of embeddings out)"
         )
-    return next(iter(held.values()))
+    return next(iter(arrays.values()))
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _npy(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
         begins = file.read(6)
     if begins != b"\x93NUMPY":
-        raise NearkinError(f"{path} is no .npy file, whatever its name says: it begins with {begins!r}")
+        raise NearkinError(f"{path} is not an .npy file, despite its name: it begins with {begins!r}")
     try:
         # Memory-mapped, copy on write: pages are read from the file when they are used, and torch shares them.
         return {"": np.load(path, mmap_mode="c", allow_pickle=False)}
@@ -141,22 +141,22 @@ def _parquet(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    held: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         if column.null_count:
             raise NearkinError(f"{path}: column {name!r} has {column.null_count} empty values")
         if pa.types.is_nested(column.type):
-            held[name] = _rows(column, f"{path}: column {name!r}")
+            arrays[name] = _rows(column, f"{path}: column {name!r}")
         elif pa.types.is_dictionary(column.type):
-            held[name] = column.dictionary_decode().to_numpy(zero_copy_only=False)
+            arrays[name] = column.dictionary_decode().to_numpy(zero_copy_only=False)
         else:
-            held[name] = column.to_numpy(zero_copy_only=False)
-    if all(value.ndim == 1 for value in held.values()):
-        wide = [name for name, value in held.items() if name.lower() not in LABELS and value.dtype.kind in "fiu"]
+            arrays[name] = column.to_numpy(zero_copy_only=False)
+    if all(value.ndim == 1 for value in arrays.values()):
+        wide = [name for name, value in arrays.items() if name.lower() not in LABELS and value.dtype.kind in "fiu"]
         if len(wide) > 1:
-            held = {"embeddings": np.stack([held.pop(name) for name in wide], 1), **held}
-    return held
+            arrays = {"embeddings": np.stack([arrays.pop(name) for name in wide], 1), **arrays}
+    return arrays
 
 
 def _rows(column: Any, what: str) -> np.ndarray:
@@ -169,8 +169,8 @@ def _rows(column: Any, what: str) -> np.ndarray:
 
 
 def _pt(path: Path) -> dict[str, Any]:
-    held = torch.load(path, map_location="cpu", weights_only=True)
-    return held if isinstance(held, dict) else {"": held}
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    return content if isinstance(content, dict) else {"": content}
 
 
 def _safetensors(path: Path) -> dict[str, Any]:
@@ -187,15 +187,15 @@ def _pair(words: str | Path) -> tuple[Any, Any]:
     return read_set(embeddings, labels or None)
 
 
-def _find(held: dict[str, Any], names: tuple[str, ...], path: str | Path, what: str, ndim: int) -> Any:
+def _find(arrays: dict[str, Any], names: tuple[str, ...], path: str | Path, what: str, ndim: int) -> Any:
     """The only array of a file; else the one with one of the names; else the only one with `ndim` dimensions."""
-    if len(held) == 1:
-        return next(iter(held.values()))
-    known = {name.lower(): name for name in held}
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    known = {name.lower(): name for name in arrays}
     for name in names:
         if name in known:
-            return held[known[name]]
-    fitting = [name for name, value in held.items() if np.ndim(value) == ndim]
+            return arrays[known[name]]
+    fitting = [name for name, value in arrays.items() if np.ndim(value) == ndim]
     if len(fitting) == 1:
-        return held[fitting[0]]
-    raise NearkinError(f"{path} holds {', '.join(held)}: which are the {what}? Name one of them {names[0]!r}")
+        return arrays[fitting[0]]
+    raise NearkinError(f"{path} holds {', '.join(arrays)}: which are the {what}? Name one of them {names[0]!r}")

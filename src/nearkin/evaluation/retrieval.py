@@ -22,7 +22,7 @@ from nearkin.units import COUNT
 
 __all__ = ["Evaluation", "Neighbours", "bootstrap_over_classes", "evaluate", "neighbours"]
 
-VERSION = 1  # raise it when the same embeddings begin to give other figures: tests are repeated
+VERSION = 1  # raise it when the same embeddings give different figures: tests are then repeated
 DEFAULT = ("recall", "p@1", "r_precision", "map_at_r", "map_at_c", "mrr")
 DEFAULT_K = (1, 2, 4, 8)
 
@@ -66,7 +66,7 @@ class Evaluation(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values per query, ready for JSON. "metric" is the old name of "distance"."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "n": self.n,
             "gallery": self.gallery,
             "distance": self.distance,
@@ -75,8 +75,8 @@ class Evaluation(Shown):
             "excluded": self.excluded,
         }
         if self.intervals:
-            told["bootstrap_over_classes_95"] = {key: list(pair) for key, pair in self.intervals.items()}
-        return told
+            fields["bootstrap_over_classes_95"] = {key: list(pair) for key, pair in self.intervals.items()}
+        return fields
 
     @property
     def tables(self) -> list[Table]:
@@ -142,25 +142,25 @@ def evaluate(
     at_least(0, bootstrap=bootstrap)
     sets = make_sets(embeddings, labels, query, gallery, distance)
     if k is None:
-        k = [each for each in DEFAULT_K if each <= sets.available]
+        k = [number for number in DEFAULT_K if number <= sets.available]
     ks = [k] if isinstance(k, int) else k
-    asked = [m for key in dict.fromkeys(metrics or DEFAULT) for m in parse(key, ks, settings)]
-    ranked = [m for m in asked if m.function.kind in ("query", "occurrence")]
+    requested = [m for key in dict.fromkeys(metrics or DEFAULT) for m in parse(key, ks, settings)]
+    ranked = [m for m in requested if m.function.kind in ("query", "occurrence")]
     per_query: dict[str, np.ndarray] = {}
     numbers: dict[str, float] = {}
     if ranked:
         per_query, numbers = rank(sets, ranked, distance=distance, budget_mib=budget_mib, progress=progress)
     numbers |= {key: float(np.nanmean(value)) for key, value in per_query.items()}
-    whole = [m for m in asked if m.function.kind in ("clusters", "space")]
-    numbers |= _of_the_whole(whole, sets, distance, seed)
+    of_all_items = [m for m in requested if m.function.kind in ("clusters", "space")]
+    numbers |= _values_of_all_items(of_all_items, sets, distance, seed)
     return Evaluation(
-        metrics={m.key: numbers[m.key] for m in asked},
+        metrics={m.key: numbers[m.key] for m in requested},
         per_query=per_query,
         labels=sets.names[sets.labels],
         n=len(sets.query),
         gallery=len(sets.gallery),
         distance=distance,
-        excluded=_excluded(sets, asked),
+        excluded=_excluded(sets, requested),
         intervals=bootstrap_over_classes(per_query, sets.labels, resamples=bootstrap, seed=seed) if bootstrap else {},
     )
 
@@ -200,17 +200,17 @@ def bootstrap_over_classes(
     return {key: tuple(np.nanquantile(value, tails).tolist()) for key, value in means.items()}
 
 
-def _of_the_whole(asked: list[Metric], sets: Sets, distance: str, seed: int) -> dict[str, float]:
+def _values_of_all_items(metrics: list[Metric], sets: Sets, distance: str, seed: int) -> dict[str, float]:
     """Clustering and space metrics: one number for all items together."""
-    if not asked:
+    if not metrics:
         return {}
     z, labels = sets.items
     numbers = {}
     with one_thread():
-        if any(m.function.kind == "clusters" for m in asked):
+        if any(m.function.kind == "clusters" for m in metrics):
             vectors = z.float() if distance == "euclid" else unit(z.float())
             cluster = kmeans(vectors.numpy(), len(np.unique(labels)), seed=seed)
-        for m in asked:
+        for m in metrics:
             numbers[m.key] = m(labels, cluster) if m.function.kind == "clusters" else m(z, labels)
     return numbers
 
@@ -227,16 +227,16 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
-def _excluded(sets: Sets, asked: list[Metric]) -> dict[str, str | int]:
-    asked = [m for m in asked if m.function.kind == "query"]
+def _excluded(sets: Sets, metrics: list[Metric]) -> dict[str, str | int]:
+    metrics = [m for m in metrics if m.function.kind == "query"]
     lone = int((sets.relevant == 0).sum())
-    if not lone or not asked:
+    if not lone or not metrics:
         return {}
-    zero = ", ".join(m.key for m in asked if m.function.lone == 0)
-    undefined = ", ".join(m.key for m in asked if np.isnan(m.function.lone))
-    told = [zero and f"they count as 0 in {zero}", undefined and f"they are left out of {undefined}"]
+    zero = ", ".join(m.key for m in metrics if m.function.lone == 0)
+    undefined = ", ".join(m.key for m in metrics if np.isnan(m.function.lone))
+    sentences = [zero and f"they count as 0 in {zero}", undefined and f"they are left out of {undefined}"]
     return {
         "lone_queries": lone,
         "reason": f"{lone} of {len(sets.query)} queries have no other item of their class in the gallery: "
-        + "; ".join(part for part in told if part),
+        + "; ".join(part for part in sentences if part),
     }

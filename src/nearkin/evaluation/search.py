@@ -19,12 +19,12 @@ from torch import Tensor
 from nearkin.errors import NearkinError
 from nearkin.evaluation.tiles import TILE, Tiles, chosen_distance
 
-WAIT = 32  # a row has room for at least so many entries that are not merged yet
+WAIT = 32  # a row has room for at least this many entries that are not merged yet
 BYTES_PER_KEY = 140  # measured: peak memory for each of the k best of a row that is ranked
 BYTES_ALL_PASS = 64 * TILE * TILE  # measured: peak memory when all entries of a tile are equal and pass
 PLAIN_BUDGET = 256 * 2**20  # bytes of working memory, where nothing else is said
 WORST = np.iinfo(np.int64).max  # a key behind all others: an empty place
-OnProgress = Callable[[int, int], None]  # is told the number of tiles done, and of all tiles
+OnProgress = Callable[[int, int], None]  # called with the number of tiles done, and of all tiles
 Block = tuple[np.ndarray, np.ndarray]  # index and similarity, each (up to T, k)
 
 
@@ -40,8 +40,8 @@ class Neighbours:
             distance.
 
     Example:
-        found = nearkin.evaluation.neighbours(embeddings, embeddings, k=4, own=torch.arange(len(embeddings)))
-        hits = labels[found.index] == labels[:, None]       # (Q, k)
+        nearest = nearkin.evaluation.neighbours(embeddings, embeddings, k=4, self_index=torch.arange(len(embeddings)))
+        hits = labels[nearest.index] == labels[:, None]       # (Q, k)
     """
 
     index: Tensor  # (Q, k)
@@ -53,7 +53,7 @@ def neighbours(
     gallery: Tensor,
     k: int,
     *,
-    own: np.ndarray | Tensor | None = None,
+    self_index: np.ndarray | Tensor | None = None,
     distance: str | None = None,
     budget_mib: float | None = None,
     progress: OnProgress | None = None,
@@ -63,12 +63,12 @@ def neighbours(
 
     Parameters:
         query: (Q, D) tensor of embeddings.
-        gallery: (G, D) tensor; if it is the same object as `query` and `own` is 0, 1, ..., Q - 1, half of the work can
-            be saved.
+        gallery: (G, D) tensor; if it is the same object as `query` and `self_index` is 0, 1, ..., Q - 1, half of the
+            work can be saved.
         k: neighbours per query; at most G, or G - 1 if every query is in the gallery.
-        own: (Q,), the index of each query in the gallery, which is never its own neighbour; -1 for a query that is not
-            in the gallery. None: no query is in the gallery. If k = G and only some queries are in the gallery, these
-            end with index -1 and similarity -inf, for they have one neighbour less.
+        self_index: (Q,), the index of each query in the gallery, which is never its own neighbour; -1 for a query that
+            is not in the gallery. None: no query is in the gallery. If k = G and only some queries are in the gallery,
+            these end with index -1 and similarity -inf, for they have one neighbour less.
         distance: "cosine", "euclid" (raw vectors) or "snr". None: cosine.
         budget_mib: working memory in MiB, without the embeddings and the result; it does not change the result. None:
             256, or more where the dimension needs more.
@@ -76,11 +76,13 @@ def neighbours(
         metric: the old name of distance.
 
     Example:
-        found = nearkin.evaluation.neighbours(embeddings, embeddings, k=4, own=torch.arange(len(embeddings)))
-        nearest = found.index[:, 0]             # (Q,)
+        nearest = nearkin.evaluation.neighbours(embeddings, embeddings, k=4, self_index=torch.arange(len(embeddings)))
+        first = nearest.index[:, 0]             # (Q,)
     """
     distance = chosen_distance(distance, metric)
-    blocks = list(search(query, gallery, k, own=own, distance=distance, budget_mib=budget_mib, progress=progress))
+    blocks = list(
+        search(query, gallery, k, self_index=self_index, distance=distance, budget_mib=budget_mib, progress=progress)
+    )
     index, similarity = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return Neighbours(torch.from_numpy(index), torch.from_numpy(similarity))
 
@@ -90,14 +92,14 @@ def search(
     gallery: Tensor,
     k: int,
     *,
-    own: np.ndarray | Tensor | None = None,
+    self_index: np.ndarray | Tensor | None = None,
     distance: str = "cosine",
     budget_mib: float | None = None,
     progress: OnProgress | None = None,
 ) -> Iterator[Block]:
     """`neighbours`, but one block of at most T queries at a time: the whole (Q, k) need not be in memory."""
-    tiles = Tiles(query, gallery, distance, own)
-    available = len(gallery) - int(tiles.own is not None and bool((tiles.own >= 0).all()))
+    tiles = Tiles(query, gallery, distance, self_index)
+    available = len(gallery) - int(tiles.self_index is not None and bool((tiles.self_index >= 0).all()))
     if not 1 <= k <= available:
         raise NearkinError(f"k={k}: the gallery offers 1 to {available} neighbours per query")
     least = tiles.bytes + max(BYTES_ALL_PASS, BYTES_PER_KEY * k)

@@ -45,7 +45,7 @@ def chosen_distance(distance: str | None, metric: str | None) -> str:
 
 
 def check_distance(distance: str) -> str:
-    """The distance itself, when it is one."""
+    """Return the distance; refuse one that is unknown."""
     if distance not in DISTANCES:
         raise NearkinError(f"unknown distance {distance!r}: {choices(distance, DISTANCES)}")
     return distance
@@ -60,7 +60,7 @@ class Tiles:
         query: (Q, D) tensor.
         gallery: (G, D) tensor.
         distance: "cosine", "euclid" or "snr".
-        own: (Q,), the index of each query in the gallery, -1 for a query that is not in it; None if no query is.
+        self_index: (Q,), the index of each query in the gallery, -1 for a query that is not in it; None if no query is.
 
     Attributes:
         rows, columns: the number of query blocks and of gallery blocks.
@@ -68,14 +68,16 @@ class Tiles:
             serve as the rows of block j.
     """
 
-    def __init__(self, query: Tensor, gallery: Tensor, distance: str, own: np.ndarray | Tensor | None = None):
+    def __init__(self, query: Tensor, gallery: Tensor, distance: str, self_index: np.ndarray | Tensor | None = None):
         check_distance(distance)
         if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
             shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
             raise NearkinError(f"queries and gallery have shapes {shapes}; they must be (Q, D) and (G, D)")
-        self.symmetric = query is gallery and own is not None and np.array_equal(own, np.arange(len(gallery)))
+        self.symmetric = (
+            query is gallery and self_index is not None and np.array_equal(self_index, np.arange(len(gallery)))
+        )
         self.query, self.gallery, self.distance = query.detach(), gallery.detach(), distance
-        self.own = None if own is None else np.asarray(own)  # (Q,)
+        self.self_index = None if self_index is None else np.asarray(self_index)  # (Q,)
         self.rows, self.columns = -(-len(query) // TILE), -(-len(gallery) // TILE)
         self.centre = _centre(self.gallery) if distance == "euclid" else None
         self._out = torch.empty(TILE, TILE)
@@ -104,8 +106,8 @@ class Tiles:
         if self.symmetric:
             s[len(self.query) - i * TILE :] = -torch.inf  # these rows are also read as columns
         tile = s.numpy()
-        if self.own is not None:
-            column = self.own[i * TILE : (i + 1) * TILE] - j * TILE
+        if self.self_index is not None:
+            column = self.self_index[i * TILE : (i + 1) * TILE] - j * TILE
             row = np.flatnonzero((column >= 0) & (column < TILE))
             tile[row, column[row]] = -np.inf
         return tile
@@ -145,5 +147,5 @@ def _centre(z: Tensor) -> Tensor:
     taken instead of the mean itself, so that distances of whole numbers stay exact and equal ones tie.
     """
     mean = torch.stack([part.double().sum(0) for part in z.split(TILE)]).sum(0) / len(z)
-    some = z[:TILE].double()
-    return some[_square(some - mean).argmin()]
+    items = z[:TILE].double()
+    return items[_square(items - mean).argmin()]

@@ -1,7 +1,7 @@
 """What the sources say in words, checked against their own tables.
 
-A claim's `check` is an expression over the tables (its language stands at the head of `data/claims.json`): left and
-right become lists of numbers, and `op` must hold for every pair.
+A claim's `check` is an expression over the tables (its language is explained at the head of `data/claims.json`): left
+and right become lists of numbers, and `op` must hold for every pair.
 """
 
 import json
@@ -30,7 +30,7 @@ OPS: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": operato
 
 @dataclass(frozen=True)
 class Claim:
-    """What a source says about its results, and how that is checked: in its tables, and in a study of one's own."""
+    """What a source says about its results, and how that is checked: in its tables, and in the user's study."""
 
     id: str
     source: str
@@ -41,21 +41,21 @@ class Claim:
     check: dict[str, Any] | None  # None: the source has only a figure
     threshold: str  # "source": the bound is the source's; "ours": our reading of a word
     stated_in_source: bool  # False: its words stand in the main paper
-    twin: dict[str, Any] | None  # what a study of one's own must contain, in words
+    twin: dict[str, Any] | None  # what the user's study must contain, in words
     note: str
     own: dict[str, Any] | None  # the same for code (own.py)
     own_needs: str = ""  # without one: what it would take
 
     @property
     def metrics(self) -> list[str]:
-        """What a study of one's own is measured by."""
+        """The metrics that the claim needs in the user's study."""
         conditions = self.own["conditions"] if self.own else []
         return [metric for condition in conditions for metric in condition.get("metric", condition.get("of"))]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim in its source's own tables."""
+    """A claim checked in the tables of its source."""
 
     holds: bool | None  # None: cannot be checked
     measured: float | None  # the value or difference that is nearest to failing, or fails most
@@ -86,7 +86,7 @@ def claim(name: str) -> Claim:
 
 
 def check_source(claim: Claim) -> Checked:
-    """Does a claim hold in the tables of its own source? One comparison that fails settles it; one that cannot be read
+    """Does a claim hold in the tables of its source? One comparison that fails settles it; one that cannot be read
     leaves it open, unless it is settled."""
     if claim.check is None:
         return Checked(None, None)
@@ -99,10 +99,16 @@ def check_source(claim: Claim) -> Checked:
         pairs = _paired(left, _values(bound))
         held = [None if x is None or y is None else OPS[op](x, y) for x, y in pairs]
     read = [(x, y) for x, y in pairs if x is not None and y is not None]
-    single = op == "between" or not isinstance(bound, list | dict)  # one number on the right: the left value is told
-    told = [x if single else _exact(x - y) for x, y in read]
+    single = op == "between" or not isinstance(bound, list | dict)  # one number on the right: the left value is shown
+    shown_values = [x if single else _exact(x - y) for x, y in read]
     highest = (op == "<") != any_will_do
-    measured = None if not told else max(told, key=abs) if op == "==" else (max if highest else min)(told)
+    measured = (
+        None
+        if not shown_values
+        else max(shown_values, key=abs)
+        if op == "=="
+        else (max if highest else min)(shown_values)
+    )
     settled, open_ = any(held) if any_will_do else not any(h is False for h in held), None in held
     holds: bool | None = settled if settled == any_will_do or not open_ else None
     return Checked(holds, measured, len(held), sum(h is True for h in held), held.count(None))
@@ -114,20 +120,20 @@ def _exact(value: float) -> float:
 
 
 def _paired(left: Values, right: Values) -> list[tuple[float | None, float | None]]:
-    """Side by side; a single value stands beside every one of the others."""
+    """In pairs; a single value is paired with every one of the others."""
     n = max(len(left), len(right))
     wide = [side * n if len(side) == 1 else side for side in (left, right)]
     return list(zip(*wide, strict=True))
 
 
 def _values(expression: Any) -> Values:
-    """The numbers that an expression stands for."""
+    """The values of an expression."""
     if isinstance(expression, list):
-        return [value for each in expression for value in _values(each)]
+        return [value for part in expression for value in _values(part)]
     if not isinstance(expression, Mapping):
         return [float(expression)]
     if "of" in expression:
-        sides = [_values(each) for each in expression["of"]]
+        sides = [_values(part) for part in expression["of"]]
         if expression["fn"] == "minus":
             return [None if x is None or y is None else _exact(x - y) for x, y in _paired(*sides)]
         return [_reduced(expression["fn"], [value for side in sides for value in side])]
@@ -135,33 +141,33 @@ def _values(expression: Any) -> Values:
 
 
 def _cells(reference: Mapping[str, Any]) -> Values:
-    """One cell, or all that its lists stand for; with `fn` the axes in `over` are reduced to one number."""
+    """One cell, or all that its lists select; with `fn` the axes in `over` are reduced to one number."""
     fn = reference.get("fn")
     reduced = [] if fn in (None, "rank") else _list(reference.get("over", "method"))
     axes = {axis: _list(reference.get(axis)) for axis in AXES} | {"where": _cases(reference.get("where"))}
     if axes["column"] == ["*"]:  # tables that expand together are alike
         axes["column"] = [column.name for column in table(axes["table"][0]).columns]
-    kept = [axis for axis in AXES if axis not in reduced]
+    outer_axes = [axis for axis in AXES if axis not in reduced]
     values: Values = []
-    for outer in product(*(axes[axis] for axis in kept)):
-        at = axes | {axis: [value] for axis, value in zip(kept, outer, strict=True)}
-        here = table(at["table"][0])
+    for outer in product(*(axes[axis] for axis in outer_axes)):
+        at = axes | {axis: [value] for axis, value in zip(outer_axes, outer, strict=True)}
+        current = table(at["table"][0])
         if at["method"] == ["*"]:
-            at["method"] = [name for name in here.methods if name not in reference.get("except", [])]
+            at["method"] = [name for name in current.methods if name not in reference.get("except", [])]
         read = _rank if fn == "rank" else PublishedTable.value
-        found = [read(here, method, column, part, where) for method, _, part, where, column in product(*at.values())]
-        values += [_reduced(fn, found)] if reduced else found
+        cells = [read(current, method, column, part, where) for method, _, part, where, column in product(*at.values())]
+        values += [_reduced(fn, cells)] if reduced else cells
     return values
 
 
 def _rank(
-    here: PublishedTable, method: str, column: str, part: str | None = None, where: Mapping[str, Any] | None = None
+    published: PublishedTable, method: str, column: str, part: str | None = None, where: Mapping[str, Any] | None = None
 ) -> float | None:
     """1 + the number of rows above it."""
-    place, own = here.find(column, part), here.value(method, column, part, where)
-    if own is None:
+    place, value = published.find(column, part), published.value(method, column, part, where)
+    if value is None:
         return None
-    return 1.0 + sum(isinstance(cell := row.cells[place], Cell) and cell.mean > own for row in here.rows)
+    return 1.0 + sum(isinstance(cell := row.cells[place], Cell) and cell.mean > value for row in published.rows)
 
 
 def _reduced(fn: Any, values: Values) -> float | None:
@@ -178,4 +184,4 @@ def _cases(where: Mapping[str, Any] | None) -> list[dict[str, Any] | None]:
     """{"dim": [64, 128]} as [{"dim": 64}, {"dim": 128}]."""
     if where is None:
         return [None]
-    return [dict(zip(where, each, strict=True)) for each in product(*map(_list, where.values()))]
+    return [dict(zip(where, values, strict=True)) for values in product(*map(_list, where.values()))]

@@ -97,7 +97,7 @@ Parts = list[Evidence | Joint]
 
 def incomplete(words: str) -> Parts:
     """A mean or a sum over experiments of which some are missing."""
-    return [Evidence(words, "", reason="not all of it is there")]
+    return [Evidence(words, "", reason="some of it is missing")]
 
 
 def contrast(words: str, pairs: Sequence[tuple[Row, Row, float]], metric: str, bounds: Bounds) -> Evidence:
@@ -106,8 +106,8 @@ def contrast(words: str, pairs: Sequence[tuple[Row, Row, float]], metric: str, b
     Parameters:
         words: what is compared.
         pairs: first row, second row, weight.
-        metric: of the values; a share is told in points of a hundred.
-        bounds: in the unit that is told.
+        metric: of the values; a share is shown in per cent.
+        bounds: in the unit that is shown.
     """
     rows = list({id(row): row for *pair, _ in pairs for row in pair}.values())
     shared = common(rows)

@@ -37,11 +37,11 @@ class Experiment:
         if note not in self.missing.rows:
             self.missing.rows.append(note)
 
-    def rows_with(self, wanted: Mapping[str, Any]) -> list[OwnRow]:
-        """The rows with these settings; where there are none, that is noted."""
-        rows = [row for row in self.rows if fits(row.spec, wanted)]
+    def rows_with(self, settings: Mapping[str, Any]) -> list[OwnRow]:
+        """The rows with these settings; it is noted if there are none."""
+        rows = [row for row in self.rows if fits(row.spec, settings)]
         if not rows:
-            self.lack(words_of(wanted))
+            self.lack(words_of(settings))
         return rows
 
     def values(self, rows: Sequence[OwnRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:

@@ -1,4 +1,4 @@
-"""What is wrong in published tables, found from the numbers themselves.
+"""Errors in published tables, detected from the numbers themselves.
 
 recall falls        Recall@k below Recall@j although k > j: impossible
 MAP@R above RP      impossible: the columns are swapped
@@ -20,7 +20,7 @@ Tables = Mapping[str, PublishedTable]
 ROUNDING = 0.01 + 1e-9  # one step of the last printed digit: some are cut off, not rounded
 
 
-def found(tables: Tables) -> dict[str, list[Flag]]:
+def flags_of(tables: Tables) -> dict[str, list[Flag]]:
     """Id -> flags of that table, given all tables as they are printed."""
     flags = {name: [*_recall(t), *_swapped(t), *_halves(t), *_unreadable(t)] for name, t in tables.items()}
     for name, flag in [*_repeated(tables), *_tournament(tables), *_folds(tables)]:
@@ -30,8 +30,8 @@ def found(tables: Tables) -> dict[str, list[Flag]]:
 
 def experiments(tables: Tables, dataset: str) -> list[PublishedTable]:
     """The thesis's comparisons of ten losses on a data set, one per network and size: tables 6a to 10d, 20a to 21d."""
-    own = [table for table in tables.values() if table.source == "psomas2020" and table.table[-1] in "abcd"]
-    return [table for table in own if table.dataset == (dataset,)]
+    thesis_tables = [table for table in tables.values() if table.source == "psomas2020" and table.table[-1] in "abcd"]
+    return [table for table in thesis_tables if table.dataset == (dataset,)]
 
 
 def symmetric(table: PublishedTable) -> bool:

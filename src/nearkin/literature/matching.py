@@ -43,7 +43,7 @@ class OwnRow:
 
 def fits(spec: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     """Has a run these settings? A list is any of its values, None is not set."""
-    return all(_meets(spec.get(key), wanted) for key, wanted in settings.items())
+    return all(_meets(spec.get(key), required) for key, required in settings.items())
 
 
 def words_of(settings: Mapping[str, Any]) -> str:
@@ -55,14 +55,14 @@ def words_of(settings: Mapping[str, Any]) -> str:
     return f"{name} with {more}" if more else str(name)
 
 
-def _meets(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, list):
-        return any(_meets(value, choice) for choice in wanted)
-    if wanted is None:
+def _meets(value: Any, required: Any) -> bool:
+    if isinstance(required, list):
+        return any(_meets(value, choice) for choice in required)
+    if required is None:
         return value in (None, "none")
-    if isinstance(wanted, float) and isinstance(value, int | float):
-        return math.isclose(value, wanted)
-    return bool(value == wanted)
+    if isinstance(required, float) and isinstance(value, int | float):
+        return math.isclose(value, required)
+    return bool(value == required)
 
 
 def settings_of(method: Any) -> dict[str, Any]:

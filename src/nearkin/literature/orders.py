@@ -32,13 +32,13 @@ def ranks(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Pa
     return parts
 
 
-def rank(words: str, rows: Sequence[Row], method: Row, wanted: int, metric: str) -> Evidence:
+def rank(words: str, rows: Sequence[Row], method: Row, claimed_rank: int, metric: str) -> Evidence:
     """A rank among rows, 1 the best, by the differences of one row to the others.
 
     For: as many of the others as the rank says are better, and the rest worse, each by its own test. Against: too many
     are better, or too many worse (partial conjunction, Benjamini and Heller 2008).
     """
-    rank_word, sign, k = str(wanted), metric_of(metric).sign or 1, len(rows)
+    rank_word, sign, k = str(claimed_rank), metric_of(metric).sign or 1, len(rows)
     pairs = judge([(row, method) for row in rows if row is not method], sign=sign)
     differences = [pair.difference for pair in pairs]
     if (apart := next((pair.shared for pair in pairs if isinstance(pair.shared, Nothing)), None)) is not None:
@@ -49,10 +49,10 @@ def rank(words: str, rows: Sequence[Row], method: Row, wanted: int, metric: str)
     better = np.array([tail(d, 0.0, sign) for d in differences if d is not None])  # (k - 1,)
     worse = np.array([tail(d, 0.0, -sign) for d in differences if d is not None])
     order = np.argsort(better, kind="stable")
-    sides = [*better[order[: wanted - 1]], *worse[order[wanted - 1 :]]]
+    sides = [*better[order[: claimed_rank - 1]], *worse[order[claimed_rank - 1 :]]]
     against = [
         2 * (k - count) * float(np.sort(side)[count - 1])  # two ways to miss it
-        for count, side in ((wanted, better), (k + 1 - wanted, worse))
+        for count, side in ((claimed_rank, better), (k + 1 - claimed_rank, worse))
         if count < k
     ]
     place = 1 + sum(sign * d.mean > 0 for d in differences if d is not None)

@@ -1,4 +1,4 @@
-"""Claims of the literature in a study of one's own: holds, does not hold, cannot be decided, or not tested here.
+"""Claims of the literature in the user's study: holds, does not hold, cannot be decided, or not tested here.
 
 A claim is tested with the rows that it names, on the data sets that it is about, and with the settings that its words
 name (`needs`, `every` in `data/claims.json`); elsewhere it is not tested. The source's other settings (`at`) are taken
@@ -78,7 +78,7 @@ def decide(claim: Claim, rows: Sequence[OwnRow], study: str = "STUDY") -> Verdic
 
 
 def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str = "STUDY") -> list[Verdict]:
-    """Decide claims that stand on one page.
+    """Decide claims that are shown together.
 
     Parameters:
         claims: of `nearkin.literature.claims.claims()`.
@@ -97,14 +97,15 @@ def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
         needs = f"it would take {claim.own_needs}" if claim.twin else claim.own_needs
         return _Weighed(None, Missing(), elsewhere=needs)
     every = {"data.name": [NAMES[name] for name in claim.data], **claim.own.get("every", {})}
-    for key, wanted in {**every, **claim.own.get("needs", {})}.items():
-        alike = [row for row in rows if fits(row.spec, {key: wanted})]
+    for key, required in {**every, **claim.own.get("needs", {})}.items():
+        alike = [row for row in rows if fits(row.spec, {key: required})]
         if not alike:
             ours = sorted({str(row.spec.get(key)) for row in rows})
             return _Weighed(
                 None,
                 Missing(),
-                elsewhere=f"it is about {key} {_words(wanted)}" + (f"; these runs have {_words(ours)}" if ours else ""),
+                elsewhere=f"it is about {key} {_words(required)}"
+                + (f"; these runs have {_words(ours)}" if ours else ""),
             )
         rows = alike
     rows, differs = _closest(claim.own.get("at", {}), rows)
@@ -137,10 +138,10 @@ def _experiments(
 def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRow], str]:
     """The rows with the source's settings; where there are none all of them, and what differs, in words."""
     differs = []
-    for key, wanted in at.items():
-        rows = [row for row in rows if fits(row.spec, {key: wanted})] or rows
+    for key, required in at.items():
+        rows = [row for row in rows if fits(row.spec, {key: required})] or rows
         ours = sorted({str(row.spec.get(key)) for row in rows})
-        theirs = sorted(map(str, wanted)) if isinstance(wanted, list) else [str(wanted)]
+        theirs = sorted(map(str, required)) if isinstance(required, list) else [str(required)]
         if ours != theirs:
             differs.append(f"{key} {', '.join(ours)}, there {', '.join(theirs)}")
     return rows, "; ".join(differs)

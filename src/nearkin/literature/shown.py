@@ -31,10 +31,13 @@ class Published(Shown):
 
     @property
     def tables(self) -> list[Table]:
-        """The whole tables, then what a screen shows of wide ones."""
-        if self.whole == self.narrow:
-            return self.whole
-        return [*(replace(whole, detail=True) for whole in self.whole), *self.narrow]
+        """The whole tables."""
+        return self.whole
+
+    @property
+    def screen(self) -> list[Table]:
+        """Wide tables in several parts."""
+        return self.narrow
 
     def to_json(self) -> str:
         """Everything as JSON."""

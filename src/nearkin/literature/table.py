@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column, and the part of the table that it stands in: a data set, or `concatenated` and `separated`."""
+    """A column, and the part of the table that it belongs to: a data set, or `concatenated` and `separated`."""
 
     name: str
     part: str | None = None
@@ -82,11 +82,11 @@ class PublishedTable:
 
     def find(self, column: str, part: str | None = None) -> int:
         """The place of a column."""
-        wanted = Column(column, part)
-        if wanted not in self.columns:
-            known = [str(each) for each in self.columns]
-            raise NearkinError(f"table {self.id} has no column {str(wanted)!r}: {choices(str(wanted), known)}")
-        return self.columns.index(wanted)
+        key = Column(column, part)
+        if key not in self.columns:
+            known = [str(existing) for existing in self.columns]
+            raise NearkinError(f"table {self.id} has no column {str(key)!r}: {choices(str(key), known)}")
+        return self.columns.index(key)
 
     def row(self, method: str, where: Mapping[str, Any] | None = None) -> int:
         """The place of the first row of a method; of several, that with these settings, as {"sampler": "DDM"}."""

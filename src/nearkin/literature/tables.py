@@ -1,4 +1,4 @@
-"""The tables of five publications, from `data/tables.json`. Nothing is read before it is asked for."""
+"""The tables of five publications, from `data/tables.json`. They are read when they are first needed."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from nearkin.errors import NearkinError, choices
-from nearkin.literature.flags import found, transposed
+from nearkin.literature.flags import flags_of, transposed
 from nearkin.literature.table import Cell, Column, PublishedTable, Row
 
 
@@ -24,7 +24,7 @@ def sources() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _tables() -> dict[str, PublishedTable]:
     bare = {raw["id"]: _read(raw) for raw in _content()["tables"]}
-    flags = found(bare)
+    flags = flags_of(bare)
     return {name: replace(transposed(table), flags=tuple(flags[name])) for name, table in bare.items()}
 
 

@@ -1,15 +1,19 @@
 """The tournament of Psomas 2020: ranks of ten losses in every experiment on a data set, computed from its tables."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearkin.errors import NearkinError, choices
 from nearkin.literature.flags import experiments, over_folds
 from nearkin.literature.table import Cell, PublishedTable, scores
 from nearkin.literature.tables import table, tables
 from nearkin.present import Column, Table
-from nearkin.statistics.ranks import Tournament, tournament
 from nearkin.units import NUMBER
+
+if TYPE_CHECKING:
+    from nearkin.statistics.ranks import Tournament
 
 PRINTED = {"CUB200-2011": "thesis_t11"}  # the only data set whose tournament the thesis prints
 
@@ -26,7 +30,7 @@ class PublishedTournament:
 
 
 def datasets() -> list[str]:
-    """The data sets of which there is a tournament."""
+    """The data sets that have a tournament."""
     return list(dict.fromkeys(t.dataset[0] for t in tables() if t.source == "psomas2020" and t.table[-1] in "abcd"))
 
 
@@ -39,10 +43,12 @@ def published_tournament(dataset: str = "CUB200-2011") -> PublishedTournament:
     if dataset.lower() not in named:
         raise NearkinError(f"no published tournament on {dataset!r}: {choices(dataset, datasets())}")
     name = named[dataset.lower()]
-    found = experiments({t.id: t for t in tables()}, name)
-    methods, values = scores(found)  # (N, k)
+    from nearkin.statistics.ranks import tournament  # here: the list of published tables needs no scipy
+
+    tables_of_dataset = experiments({t.id: t for t in tables()}, name)
+    methods, values = scores(tables_of_dataset)  # (N, k)
     printed = table(PRINTED[name]) if name in PRINTED else None
-    return PublishedTournament(name, tuple(methods), tuple(found), tournament(values), printed)
+    return PublishedTournament(name, tuple(methods), tuple(tables_of_dataset), tournament(values), printed)
 
 
 def published_tournament_table(dataset: str = "CUB200-2011") -> Table:

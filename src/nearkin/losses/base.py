@@ -94,9 +94,9 @@ class Loss(nn.Module):
     def __init_subclass__(cls, **settings: Any) -> None:
         """A subclass may define `parameter_groups(self)`; the argument `lr` is added to it here."""
         super().__init_subclass__(**settings)
-        own = vars(cls).get("parameter_groups")
-        if own is not None and "lr" not in inspect.signature(own).parameters:
-            cls.parameter_groups = rated(own)  # type: ignore[method-assign]
+        defined = vars(cls).get("parameter_groups")
+        if defined is not None and "lr" not in inspect.signature(defined).parameters:
+            cls.parameter_groups = rated(defined)  # type: ignore[method-assign]
 
     def forward(
         self,

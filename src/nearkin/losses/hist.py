@@ -102,9 +102,12 @@ class HIST(ProxyLoss):
 
         Their `lr` holds whatever the base rate is; `train.groups.distributions.lr=...` sets another one.
         """
-        own = [p for p in (self.proxies, self.v) if p is not None]
+        distributions = [p for p in (self.proxies, self.v) if p is not None]
         network = [p for module in self.children() for p in module.parameters()]
-        return [{"name": "distributions", "params": own, "lr": 0.05}, {"name": "hgnn", "params": network, "lr": 5e-4}]
+        return [
+            {"name": "distributions", "params": distributions, "lr": 0.05},
+            {"name": "hgnn", "params": network, "lr": 5e-4},
+        ]
 
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""

@@ -62,7 +62,7 @@ class MultiSimilarity(PairLoss):
         """The scalar value over the masks (B, M) of `pairs`."""
         attract = log1p_exp(masked_lse(pairs.s, pairs.positive, 1, -self.alpha) + self.alpha * self.base)  # (B,)
         repel = log1p_exp(masked_lse(pairs.s, pairs.negative, 1, self.beta) - self.beta * self.base)  # (B,)
-        kept = pairs.positive.sum(1) + pairs.negative.sum(1)  # (B,) pairs per anchor
-        self.active = kept.sum() / max(1, pairs.s.numel() - len(kept))
+        pair_counts = pairs.positive.sum(1) + pairs.negative.sum(1)  # (B,) pairs per anchor
+        self.active = pair_counts.sum() / max(1, pairs.s.numel() - len(pair_counts))
         total = (attract / self.alpha + repel / self.beta).sum()
-        return total / (len(kept) if self.divisor == "batch" else (kept > 0).sum().clamp_min(1))
+        return total / (len(pair_counts) if self.divisor == "batch" else (pair_counts > 0).sum().clamp_min(1))

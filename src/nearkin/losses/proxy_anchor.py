@@ -27,7 +27,7 @@ class ProxyAnchor(ProxyLoss):
         num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
         dim: D, the dimension of the embeddings.
         alpha: α, how strongly the hardest samples of a proxy dominate the others; above 0.
-        delta: δ, the margin: s_ic should exceed δ for the own class and stay below -δ for the others; at least 0.
+        delta: δ, the margin: s_ic should exceed δ for the sample's class and stay below -δ for the others; at least 0.
 
     Shapes: embeddings (B, D), labels (B,); the value is a scalar. The proxies are (C, D).
 
@@ -55,15 +55,15 @@ class ProxyAnchor(ProxyLoss):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
-        others, own = others_and_target(cosines, labels, self.alpha, over=0)  # (C,), (B,)
-        return self.attract(own, labels) + log1p_exp(others + self.alpha * self.delta).mean()
+        others, target = others_and_target(cosines, labels, self.alpha, over=0)  # (C,), (B,)
+        return self.attract(target, labels) + log1p_exp(others + self.alpha * self.delta).mean()
 
-    def attract(self, own: Tensor, labels: Tensor) -> Tensor:
+    def attract(self, target: Tensor, labels: Tensor) -> Tensor:
         """The first term, a scalar, from the cosine of each sample with its own proxy (B,) and the labels (B,).
 
         It works on |C⁺| rows, one per class of the batch, instead of C.
         """
         present = labels.unique()  # (C⁺,)
         member = present[:, None] == labels  # (C⁺, B)
-        pull = masked_lse(own.expand(member.shape), member, 1, -self.alpha) + self.alpha * self.delta
+        pull = masked_lse(target.expand(member.shape), member, 1, -self.alpha) + self.alpha * self.delta
         return log1p_exp(pull).sum() / max(1, len(present))

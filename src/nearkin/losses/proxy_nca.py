@@ -57,8 +57,8 @@ class ProxyNCA(_ProxyNCA):
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
         factor = 2 * self.scale**2  # -D = factor·c - factor
-        others, own = others_and_target(cosines, labels, factor)  # (B,)
-        return (others - factor * own).mean()
+        others, target = others_and_target(cosines, labels, factor)  # (B,)
+        return (others - factor * target).mean()
 
 
 @LOSSES.register("proxy_nca_pp")

@@ -36,7 +36,7 @@ class ProxyRepel(ProxyAnchor):
         via: "proxies" takes the cosine of two proxies as their similarity g, "batch" the inner product of their cosines
             with the samples of the batch.
         alpha: α, how strongly the hardest samples and the nearest proxies dominate the others; above 0.
-        delta: δ, the margin: s_ic should exceed δ for the own class, g stay below -δ; at least 0.
+        delta: δ, the margin: s_ic should exceed δ for the sample's class, g stay below -δ; at least 0.
 
     Shapes: embeddings (B, D), labels (B,); the value is a scalar. The proxies are (C, D).
 
@@ -69,8 +69,8 @@ class ProxyRepel(ProxyAnchor):
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
         vectors = unit(self.proxies.to(cosines.dtype)) if self.via == "proxies" else cosines.T  # (C, D) or (C, B)
-        own = cosines.gather(1, labels[:, None])[:, 0]  # (B,)
-        return self.attract(own, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
+        target = cosines.gather(1, labels[:, None])[:, 0]  # (B,)
+        return self.attract(target, labels) + _Repulsion.apply(vectors, self.alpha, self.delta)
 
 
 class _Repulsion(torch.autograd.Function):

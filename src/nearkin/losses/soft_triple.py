@@ -83,8 +83,8 @@ class SoftTriple(ProxyLoss):
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, K·C)
         s = _SoftMaximum.apply(cosines.view(len(labels), self.centres, self.num_classes), self.gamma)  # (B, C)
-        others, own = others_and_target(s, labels, self.scale)  # (B,)
-        value = log1p_exp(others - self.scale * (own - self.delta)).mean()
+        others, target = others_and_target(s, labels, self.scale)  # (B,)
+        value = log1p_exp(others - self.scale * (target - self.delta)).mean()
         return value + self.tau * self.spread(value.dtype) if self.tau else value
 
     def spread(self, dtype: torch.dtype | None = None) -> Tensor:

@@ -105,12 +105,12 @@ class _MarginSoftmax(_Softmax):
     def compute(self, pairs: Pairs, tuples: Triplets | None = None) -> Tensor:
         """The scalar value; a miner's tuples are not used."""
         cosines, labels = self.cosines(pairs)  # (B, C)
-        others, own = others_and_target(cosines, labels, self.scale)  # (B,)
-        return log1p_exp(others - self.scale * self.shift(own)).mean()
+        others, target = others_and_target(cosines, labels, self.scale)  # (B,)
+        return log1p_exp(others - self.scale * self.shift(target)).mean()
 
-    def shift(self, own: Tensor) -> Tensor:
+    def shift(self, target: Tensor) -> Tensor:
         """The cosine of each sample with its true class, (B,), reduced by the margin."""
-        raise NearkinError(f"{type(self).__name__} does not define shift(own)")
+        raise NearkinError(f"{type(self).__name__} does not define shift(target)")
 
 
 @LOSSES.register("cosface")
@@ -144,9 +144,9 @@ class CosFace(_MarginSoftmax):
         between(0, 2, margin=margin)
         super().__init__(num_classes, dim, margin, scale)
 
-    def shift(self, own: Tensor) -> Tensor:
+    def shift(self, target: Tensor) -> Tensor:
         """The cosine with the true class, (B,), minus the margin."""
-        return own - self.margin
+        return target - self.margin
 
 
 @LOSSES.register("arcface")
@@ -183,9 +183,9 @@ class ArcFace(_MarginSoftmax):
         super().__init__(num_classes, dim, margin, scale)
         self.monotone = monotone
 
-    def shift(self, own: Tensor) -> Tensor:
+    def shift(self, target: Tensor) -> Tensor:
         """cos(θ + m) for the cosines (B,) with the true class; clamped at ±(1 - 1e-7), where its gradient is finite."""
-        cos = own.clamp(-1 + 1e-7, 1 - 1e-7)
+        cos = target.clamp(-1 + 1e-7, 1 - 1e-7)
         shifted = cos * math.cos(self.margin) - (1 - cos.square()).sqrt() * math.sin(self.margin)  # cos(θ + m)
         if not self.monotone:
             return shifted

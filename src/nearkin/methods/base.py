@@ -41,7 +41,8 @@ class Method(nn.Module):
         generator: Generator | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
-        """The loss of a batch: embeddings (B, D) and labels (B,) to a scalar; all chance is from the generator."""
+        """The loss of a batch: embeddings (B, D) and labels (B,) to a scalar; all randomness comes from the
+        generator."""
         raise NearkinError(f"method {type(self).__name__} does not define forward(embedded, labels, ...)")
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
@@ -58,7 +59,7 @@ class Method(nn.Module):
         return False
 
     def mix(self, batch: int, stages: int, generator: Generator | None = None) -> Mix | None:
-        """What the network shall mix in this batch; None: nothing."""
+        """What the network should mix in this batch; None: nothing."""
         return None
 
     @property
@@ -67,7 +68,7 @@ class Method(nn.Module):
         return None
 
     def describe(self) -> dict[str, Any]:
-        """What the log tells of it at the end of an epoch."""
+        """What the log reports about it at the end of an epoch."""
         return {}
 
     def check_memory(self) -> None:

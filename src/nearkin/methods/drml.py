@@ -28,8 +28,8 @@ class DRML(Method):
         k*(i) = argmin_k r_ik                       the branch of sample i
         L = Σ_k L_k({n_ik : k*(i) = k}) + w_rep·L_0(z) + w_rec·mean_{i,k} r_ik
 
-    L_0, ..., L_K are of one kind but have proxies, β and miner of their own. A branch with fewer than two samples gives
-    0. n, f and z come from `nearkin.models.drml.DRMLHead`.
+    L_0, ..., L_K are of the same kind, each with its own proxies, β and miner. A branch with fewer than two samples
+    gives 0. n, f and z come from `nearkin.models.drml.DRMLHead`.
     Source: Zheng et al. 2021 (ICCV); w_rep = 10, w_rec = 1 as in the run that the official code documents (its defaults
     are 1 and 1).
 
@@ -73,7 +73,9 @@ class DRML(Method):
     def around(cls, objective: Callable[[int], Method], model: Model, **settings: Any) -> "DRML":
         """The method for a model; `objective` makes one for embeddings of a given width."""
         if not isinstance(model.head, DRMLHead):
-            raise NearkinError("method drml reads nodes and parts beside the embedding: leave model.head open, or drml")
+            raise NearkinError(
+                "method drml reads nodes and parts beside the embedding: leave model.head unset, or set it to drml"
+            )
         parts = model.head.parts
         branches = [objective(model.dim // parts) for _ in range(parts)]
         return cls(objective(model.dim), branches, model.backbone.features // parts, model.dim // parts, **settings)
@@ -121,7 +123,7 @@ class DRML(Method):
         return self.whole.active
 
     def describe(self) -> dict[str, Any]:
-        """For the log: nothing balances the branches, so one sees here when one falls empty."""
+        """For the log: nothing balances the branches, so an empty branch shows here."""
         return {} if self.filled is None else {"branches": [round(share, 4) for share in self.filled.tolist()]}
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:

@@ -35,5 +35,5 @@ explain_modules(__name__)  # nearkin.miners.random(...) names Random
 
 
 def __dir__() -> list[str]:
-    """What a tab completes: the classes, not the modules that they lie in."""
+    """For tab completion: the classes, not their modules."""
     return __all__

@@ -1,6 +1,6 @@
-"""What all miners share: `Miner`, and two functions that list positives and triplets.
+"""The base of all miners: `Miner`, and two functions that list positives and triplets.
 
-And what the packages of losses and miners share: their submodules say what they are when they are called by mistake.
+Also, for the packages of losses and miners: submodules that explain themselves when they are called by mistake.
 """
 
 import copy
@@ -57,7 +57,7 @@ class Miner:
             return self.mine(pairs.detach(), generator)
 
     def for_loss(self, loss: Any) -> "Miner":
-        """The miner to use with this loss: if its own margin was not set (None), a copy with the margin of the loss.
+        """The miner to use with this loss: if its margin was not set (None), a copy with the margin of the loss.
 
         A loss without a margin is then an error.
         """
@@ -70,14 +70,14 @@ class Miner:
         return other
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets | PairMasks:
-        """What is chosen from B anchors and M references, without a graph: `Triplets` (T,) or `PairMasks` (B, M)."""
+        """Choose from B anchors and M references, without a graph: `Triplets` (T,) or `PairMasks` (B, M)."""
         raise NearkinError(f"{type(self).__name__} does not define mine(pairs, generator)")
 
 
 def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
     """The first, second, ... positive of every anchor: yields (column, has), both (B,).
 
-    `has` tells whether the anchor has so many positives; where it has not, the column means nothing.
+    `has` says whether the anchor has that many positives; if not, the column means nothing.
     """
     count = pairs.positive.sum(1)  # (B,)
     columns = pairs.positive.nonzero()[:, 1]
@@ -90,24 +90,24 @@ def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
 def triplets_where(pairs: Pairs, condition: Callable[[Tensor], Tensor] | None = None) -> Triplets:
     """All triplets, or those for which condition(column of the positive (B,)) -> (B, M) is true at the negative.
 
-    It goes through the positives of all anchors one after another, so that nothing larger than (B, M) is held in memory
-    beside the list itself.
+    It goes through the positives of all anchors one after another, so that nothing larger than (B, M) is in memory
+    except the list itself.
     """
-    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for positive, has in positive_slots(pairs):
         mask = pairs.negative & has[:, None]
         if condition is not None:
             mask &= condition(positive)
         row, column = mask.nonzero(as_tuple=True)
-        found.append((row, positive[row], column))
-    if not found:
+        parts.append((row, positive[row], column))
+    if not parts:
         none = torch.zeros(0, dtype=torch.long, device=pairs.z.device)
         return Triplets(none, none, none)
-    return Triplets(*(torch.cat(part) for part in zip(*found, strict=True)))
+    return Triplets(*(torch.cat(indices) for indices in zip(*parts, strict=True)))
 
 
 class PartModule(ModuleType):
-    """A submodule whose name is that of a part, too: called in place of the class, it names the class."""
+    """A submodule that has the name of a part: if it is called instead of the class, it names the class."""
 
     def __call__(self, *args: Any, **settings: Any) -> NoReturn:
         package = self.__name__.rpartition(".")[0]
@@ -118,7 +118,7 @@ class PartModule(ModuleType):
 
 
 def explain_modules(package: str) -> None:
-    """Let every submodule of a package that is imported so far say what it is when it is called."""
+    """Let every imported submodule of a package explain itself when it is called."""
     for name, module in list(sys.modules.items()):
         if name.rpartition(".")[0] == package and type(module) is ModuleType:
             module.__class__ = PartModule

@@ -18,7 +18,7 @@ class ForeignMiner(Miner):
     """A miner of another library, called as `miner(embeddings, labels)`.
 
     It returns (a, p, n) or, for pairs, (a1, p, a2, n): the convention of pytorch-metric-learning. Which of the two is
-    found out by trying it on a small batch, so that a loss that cannot take it is refused when the objective is built.
+    determined on a small batch, so that a loss that does not accept it is refused when the objective is built.
 
     Parameters:
         miner: the miner of the other library.
@@ -27,7 +27,7 @@ class ForeignMiner(Miner):
 
     def __init__(self, miner: Any, *, dim: int = 8):
         self.miner = miner
-        with torch.random.fork_rng(devices=[]):  # the trial leaves the random state as it was
+        with torch.random.fork_rng(devices=[]):  # the trial does not change the random state
             labels = torch.arange(16) // 4
             trial = Pairs.of(torch.randn(16, dim), labels)
             self.gives = type(self.mine(trial, None))  # type: ignore[misc]
@@ -46,12 +46,12 @@ class ForeignMiner(Miner):
         with torch.random.fork_rng(devices=[]):
             if generator is not None:  # foreign miners draw from the global state
                 torch.manual_seed(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
-            found: Any = self.miner(*batch)
-        return from_indices(found, pairs, f"{type(self.miner).__name__}'s")
+            indices: Any = self.miner(*batch)
+        return from_indices(indices, pairs, f"{type(self.miner).__name__}'s")
 
 
 def as_indices(tuples: Any) -> tuple[Tensor, ...]:
-    """What a miner of ours gave, as pytorch-metric-learning has it: a tuple of index tensors.
+    """The result of a nearkin miner in the form of pytorch-metric-learning: a tuple of index tensors.
 
     `Triplets` become (a, p, n), `PairMasks` (a1, p, a2, n); a tuple of 3 or 4 index tensors stays as it is.
 
@@ -62,11 +62,11 @@ def as_indices(tuples: Any) -> tuple[Tensor, ...]:
         return (*tuples.positive.nonzero(as_tuple=True), *tuples.negative.nonzero(as_tuple=True))
     if isinstance(tuples, Triplets) or (is_indices(tuples) and len(tuples) in (3, 4)):
         return tuple(tuples)
-    raise NearkinError(f"{type(tuples).__name__} is not what a miner gives: Triplets or PairMasks")
+    raise NearkinError(f"{type(tuples).__name__} is not the result of a miner: Triplets or PairMasks are needed")
 
 
 def is_indices(tuples: Any) -> bool:
-    """Is it a plain tuple or list, as other libraries give them?"""
+    """Is it a plain tuple or list, as in other libraries?"""
     return type(tuples) in (tuple, list)
 
 
@@ -78,19 +78,19 @@ def from_indices(indices: Any, pairs: Pairs, whose: str = "the") -> Triplets | P
     name = f"{whose} indices_tuple"
     if not is_indices(indices) or len(indices) not in (3, 4):
         given = f"{len(indices)} index tensors" if is_indices(indices) else f"a {type(indices).__name__}"
-        raise NearkinError(f"{name} is {given}; it has 3, triplets (a, p, n), or 4, pairs (a1, p, a2, n)")
+        raise NearkinError(f"{name} is {given}; it must have 3, triplets (a, p, n), or 4, pairs (a1, p, a2, n)")
     rows = (0,) if len(indices) == 3 else (0, 2)
     sizes = [len(pairs.z) if i in rows else len(pairs.reference_z) for i in range(len(indices))]
-    found = [_index(index, size, name, pairs.z.device) for index, size in zip(indices, sizes, strict=True)]
-    lengths = [len(index) for index in found]
-    for first, after in zip(rows, (*rows[1:], len(found)), strict=True):
+    checked = [_index(index, size, name, pairs.z.device) for index, size in zip(indices, sizes, strict=True)]
+    lengths = [len(index) for index in checked]
+    for first, after in zip(rows, (*rows[1:], len(checked)), strict=True):
         if len(set(lengths[first:after])) > 1:
             raise NearkinError(f"{name} has index tensors of lengths {', '.join(map(str, lengths))}")
-    if len(found) == 3:
-        return Triplets(*found)
+    if len(checked) == 3:
+        return Triplets(*checked)
     masks = [torch.zeros(sizes[0], sizes[1], dtype=torch.bool, device=pairs.z.device) for _ in rows]
     for mask, first in zip(masks, rows, strict=True):
-        mask[found[first], found[first + 1]] = True
+        mask[checked[first], checked[first + 1]] = True
     return PairMasks(*masks)
 
 
@@ -99,9 +99,11 @@ def _index(index: Any, size: int, name: str, device: torch.device) -> Tensor:
     try:
         index = torch.as_tensor(index, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise NearkinError(f"{name} holds a {type(index).__name__}; it is made of index tensors (T,)") from error
+        raise NearkinError(f"{name} holds a {type(index).__name__}; it must hold index tensors (T,)") from error
     if index.ndim != 1 or (len(index) and (index.is_floating_point() or index.dtype in (torch.bool, torch.complex64))):
-        raise NearkinError(f"{name} holds a {index.dtype} tensor {tuple(index.shape)}; index tensors are integers (T,)")
+        raise NearkinError(
+            f"{name} holds a {index.dtype} tensor {tuple(index.shape)}; index tensors must be integers (T,)"
+        )
     if len(index) and not 0 <= int(index.min()) <= int(index.max()) < size:
         raise NearkinError(
             f"{name} has indices from {int(index.min())} to {int(index.max())}; there are {size} rows, 0 to {size - 1}"

@@ -27,7 +27,7 @@ class MultiSimilarity(Miner):
 
     Parameters:
         epsilon: ε, a tolerance in similarity: the larger, the more pairs are kept; at least -2.
-        one_sided: keep what is left of an anchor also if it has only positives left, or only negatives.
+        one_sided: keep the remaining pairs of an anchor even if only positives, or only negatives, remain.
 
     Shapes: embeddings (B, D), labels (B,); it gives `PairMasks`: two boolean masks positive and negative, each (B, B).
 
@@ -53,5 +53,5 @@ class MultiSimilarity(Miner):
         negative = pairs.negative & (pairs.s + self.epsilon > furthest)  # (B, M)
         if self.one_sided:
             return PairMasks(positive, negative)
-        whole = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)  # (B, 1)
-        return PairMasks(positive & whole, negative & whole)
+        complete = positive.any(1, keepdim=True) & negative.any(1, keepdim=True)  # (B, 1)
+        return PairMasks(positive & complete, negative & complete)

@@ -31,7 +31,7 @@ class Random(Miner):
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """B different triplets, or all if there are fewer, drawn with the generator.
 
-        Triplet number t is found by arithmetic, so that the list of B·P·N triplets is never written down: anchors own
+        Triplet number t is found by arithmetic, so that the list of B·P·N triplets is never built: anchors have
         consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder.
         """
         positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)  # (B,)
@@ -48,14 +48,14 @@ def _distinct(total: int, count: int, generator: Generator | None, device: torch
     """`count` different numbers below `total`, in random order, without a permutation of all of them."""
     if total <= 4 * count:
         return drawn(torch.randperm, total, generator=generator, device=device)[:count]
-    home = generator_device(device) if generator is None else generator.device
-    chosen = torch.empty(0, dtype=torch.long, device=home)
+    draw_device = generator_device(device) if generator is None else generator.device
+    chosen = torch.empty(0, dtype=torch.long, device=draw_device)
     while len(chosen) < count:
-        more = drawn(torch.randint, total, (2 * count,), generator=generator, device=home)
+        more = drawn(torch.randint, total, (2 * count,), generator=generator, device=draw_device)
         order = torch.cat([chosen, more])
         different, first = torch.unique(order, return_inverse=True)
-        seen = torch.full((len(different),), len(order), device=home).scatter_reduce_(
-            0, first, torch.arange(len(order), device=home), "amin"
+        seen = torch.full((len(different),), len(order), device=draw_device).scatter_reduce_(
+            0, first, torch.arange(len(order), device=draw_device), "amin"
         )
         chosen = order[seen.sort().values]  # first occurrences, in order of drawing
     return chosen[:count].to(device)

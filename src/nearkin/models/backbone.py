@@ -10,7 +10,7 @@
         stages = ("stem", "body")                   # by default the attributes of these names, in order
         def __init__(self): ...
 
-A plain `nn.Module` from outside will do, too: `PlainBackbone` stands around it.
+A plain `nn.Module` from outside works too: `PlainBackbone` wraps it.
 
 Shapes: B images, C channels, h x w the last map.
 """
@@ -122,7 +122,7 @@ class PlainBackbone(Backbone):
 
     It gives maps (B, C, h, w) or vectors (B, C), which count as maps of one pixel. It has one stage, `trunk`; the cut
     is then none, trunk or all. If the network has a `record` that is an `InputRecord`, that is used, otherwise mean and
-    standard deviation of ImageNet at 224 pixels. If it has a number `features`, it must be C; otherwise C is found out
+    standard deviation of ImageNet at 224 pixels. If it has a number `features`, it must be C; otherwise C is determined
     by one image of zeros, at the size of the record.
 
     Parameters:
@@ -144,9 +144,9 @@ class PlainBackbone(Backbone):
         record: Any = getattr(trunk, "record", None)
         features: Any = getattr(trunk, "features", None)
         self.record = record if isinstance(record, InputRecord) else InputRecord(mean=IMAGENET_MEAN, std=IMAGENET_STD)
-        found = channels(self, name)
-        self.features = features if is_count(features) else found
-        check_features(self, name, found)
+        count = channels(self, name)
+        self.features = features if is_count(features) else count
+        check_features(self, name, count)
 
     def run_stage(self, name: str, x: Tensor) -> Tensor:
         """Normalised images (B, 3, H, W) -> the last map (B, C, h, w), or (B, C, 1, 1)."""
@@ -167,7 +167,7 @@ class PlainBackbone(Backbone):
 
 
 def check_backbone(backbone: Backbone, name: str) -> None:
-    """A NearkinError in one line if a backbone from outside lacks something or gives another thing than it says."""
+    """A NearkinError in one line if a backbone from outside lacks something or does not give what it declares."""
     record, stages = getattr(backbone, "record", None), getattr(backbone, "stages", None)
     if not isinstance(record, InputRecord):
         given = "no record" if record is None else f"a {type(record).__name__} as record"
@@ -178,12 +178,12 @@ def check_backbone(backbone: Backbone, name: str) -> None:
     check_features(backbone, name, channels(backbone, name))
 
 
-def check_features(backbone: Backbone, name: str, found: int) -> None:
-    """A NearkinError if `features` is not the number of channels that was found."""
+def check_features(backbone: Backbone, name: str, actual: int) -> None:
+    """A NearkinError if `features` is not the actual number of channels."""
     features = getattr(backbone, "features", None)
-    if not is_count(features) or features != found:
+    if not is_count(features) or features != actual:
         given = "no features" if features is None else f"features={features!r}"
-        raise NearkinError(f"backbone {name!r} has {given}, but gives {found} channels: set features = {found}")
+        raise NearkinError(f"backbone {name!r} has {given}, but gives {actual} channels: set features = {actual}")
 
 
 def is_count(value: Any) -> bool:
@@ -205,7 +205,7 @@ def channels(backbone: Backbone, name: str) -> int:
             out = backbone.eval()(backbone.record.normalise(image))
     except NearkinError:
         raise
-    except Exception as error:  # whatever the network of another raises
+    except Exception as error:  # networks of others may raise anything
         raise NearkinError(
             f"backbone {name!r} fails on an image of {side} x {side} (the size in its record): {in_one_line(error)}"
         ) from error
@@ -215,12 +215,12 @@ def channels(backbone: Backbone, name: str) -> int:
     return checked(out, 1, name, "(B, C, h, w)").shape[1]
 
 
-def checked(out: Any, batch: int, name: str, wanted: str) -> Tensor:
-    """What a network gave for a batch, if it is a map (B, C, h, w)."""
+def checked(out: Any, batch: int, name: str, shapes: str) -> Tensor:
+    """The output of a network for a batch, if it is a map (B, C, h, w)."""
     if isinstance(out, Tensor) and out.ndim == 4 and len(out) == batch:
         return out
     given = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
-    raise NearkinError(f"backbone {name!r} gives {given} for a batch of {batch}; a backbone gives a tensor {wanted}")
+    raise NearkinError(f"backbone {name!r} gives {given} for a batch of {batch}; a backbone gives a tensor {shapes}")
 
 
 def in_one_line(error: Exception) -> str:
@@ -229,7 +229,7 @@ def in_one_line(error: Exception) -> str:
 
 
 def init_convolutions(network: nn.Module) -> None:
-    """Draw the weights of all convolutions of a network anew and set their biases to 0, in place.
+    """Initialise the weights of all convolutions of a network again and set their biases to 0, in place.
 
     The rule is that of He et al. 2015 in the fan-out form that ResNets use: it keeps the variance of the gradients
     through ReLUs. The numbers come from torch's global generator.

@@ -90,7 +90,7 @@ class BNInception(Backbone):
         """Add a convolution `name` that keeps the side (or divides it by `stride`) and its BatchNorm `name`_bn."""
         self.add_module(name, nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2))
         # The port sets momentum 0.9. In Caffe that is the weight of the old value, in torch that of the new one, so
-        # that 0.1 is what was meant.
+        # that 0.1 is what is intended.
         self.add_module(f"{name}_bn", nn.BatchNorm2d(outputs, momentum=0.1))
 
     def conv(self, name: str, x: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class BNInception(Backbone):
             below, above = side // 32 * 32 + 6, side // 32 * 32 + 31
             near = max(LEAST_SIDE, below if side - below < above - side else above)
             raise NearkinError(
-                f"bn_inception cannot take images of {side} pixels: a side of 32n - 1 to 32n + 6, n at least 2; "
+                f"bn_inception cannot take images of {side} pixels: the side must be 32n - 1 to 32n + 6, n at least 2; "
                 f"the nearest is {near} (data.size, data.crop)"
             )
 

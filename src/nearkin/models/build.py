@@ -65,11 +65,11 @@ def create_backbone(name: str) -> Backbone:
         made = part()
     except NearkinError:
         raise
-    except Exception as error:  # whatever the constructor of another raises
+    except Exception as error:  # constructors of others may raise anything
         raise NearkinError(f"backbone {name!r} cannot be built: {in_one_line(error)}") from error
     if not isinstance(made, nn.Module):
         kinds = "a nearkin.models.Backbone or any other torch.nn.Module"
-        raise NearkinError(f"backbone {name!r} makes a {type(made).__name__}; wanted is {kinds}")
+        raise NearkinError(f"backbone {name!r} makes a {type(made).__name__}; it must make {kinds}")
     source = source_of(part)
     if not isinstance(made, Backbone):
         return PlainBackbone(made, name, source)
@@ -81,16 +81,16 @@ def create_backbone(name: str) -> Backbone:
 
 
 def _is_new(part: Any) -> bool:
-    """Does code from outside say what network it is? A class that derives from one of ours may change only how it
-    runs; the network is then known."""
+    """Does code from outside define the network? A class derived from one of nearkin's may only change how it runs; the
+    network is then known."""
     described = {"__init__", "features", "record", "stages", "stage_modules"}
     if not inspect.isclass(part):
         return True
-    return any(described & vars(each).keys() for each in inspect.getmro(part) if source_of(each) is not None)
+    return any(described & vars(base).keys() for base in inspect.getmro(part) if source_of(base) is not None)
 
 
 def makes_network(part: Any) -> bool:
-    """Is it a function that could make a network: written in Python, not in its standard library, and content without
+    """Is it a function that could make a network: written in Python, not in its standard library, and callable without
     arguments?"""
     function = getattr(part, "func", part)  # a partial
     if not (inspect.isfunction(function) or (function is not part and inspect.isclass(function))):

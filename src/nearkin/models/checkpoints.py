@@ -36,12 +36,12 @@ class Checkpoint:
 
     @property
     def digest(self) -> str:
-        """How the sha256 of the file begins, by its name."""
-        found = re.search(r"-([0-9a-f]{8,})\.", self.file)
-        return found[1] if found else ""
+        """The beginning of the file's sha256, from its name."""
+        match = re.search(r"-([0-9a-f]{8,})\.", self.file)
+        return match[1] if match else ""
 
 
-# Of several files that are there, the first is taken: what the papers used comes first.
+# If several files exist, the first is used: those that the papers used come first.
 KNOWN: dict[str, tuple[Checkpoint, ...]] = {
     "resnet50": (
         Checkpoint("resnet50-19c8e357.pth", TORCHVISION, "torchvision's IMAGENET1K_V1, used by the papers"),
@@ -59,13 +59,13 @@ KNOWN: dict[str, tuple[Checkpoint, ...]] = {
 
 
 def folder() -> Path | None:
-    """The folder that NEARKIN_WEIGHTS names; None where it names none."""
+    """The folder that NEARKIN_WEIGHTS names; None if it is not set."""
     named = os.environ.get(VARIABLE)
     return Path(named).expanduser() if named else None
 
 
 def imagenet(name: str) -> Path:
-    """The file of a backbone's ImageNet weights; a NearkinError says where it was looked for and how to get it."""
+    """The file of a backbone's ImageNet weights; a NearkinError says where nearkin looked and how to get it."""
     if name == PACKAGED:
         return packaged()
     if name not in KNOWN:
@@ -98,8 +98,8 @@ def packaged() -> Path:
 
 def digest_of(path: Path) -> str:
     """The sha256 of a file, in hex."""
-    found = sha256()
+    digest = sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()

@@ -31,10 +31,10 @@ from nearkin.progress import track
 from nearkin.storage import atomic, locked
 
 BATCH = 64
-# a mark and the CRC-32 of all that stands before; 13 bytes, an odd number, which no rows of float16 can fill
+# a mark and the CRC-32 of everything before it; 13 bytes, an odd number, which no rows of float16 can fill
 SUM, MARK = struct.Struct("<9sI"), b"nearkin 1"
 BLOCK = 1 << 20  # bytes that are read at a time for it
-VERSION = 2  # raise it when the same settings begin to give other features
+VERSION = 2  # raise it when the same settings give different features
 _verified: set[tuple[int, int, int, int]] = set()  # device, inode, time and size of files that were compared
 
 
@@ -44,7 +44,7 @@ class Pixels(Protocol):
     def __len__(self) -> int: ...
 
     def train(self, indices: np.ndarray, generator: Generator, size: int | None = None) -> Tensor:
-        """Augmented images (B, 3, size, size) uint8; all chance comes from the generator."""
+        """Augmented images (B, 3, size, size) uint8; all randomness comes from the generator."""
         ...
 
     def test(self, indices: np.ndarray) -> Tensor:
@@ -101,7 +101,7 @@ class FeatureSource:
         if model.cut == "none":
             raise NearkinError("model.cut='none' leaves no frozen front to compute once; cut at a stage or at 'all'")
         if views < 1:
-            raise NearkinError(f"model.views={views}: at least 1, the plain view")
+            raise NearkinError(f"model.views={views}: must be at least 1, the plain view")
         if len(pixels) == 0:
             raise NearkinError("no images to compute features of")
         self.pixels, self.model, self.views, self.flip = pixels, model, views, flip
@@ -120,8 +120,8 @@ class FeatureSource:
     def train(self, indices: np.ndarray, generator: Generator, *, only: slice = slice(None)) -> Tensor:
         """Features (B, *F) float32 of the images at `indices` (B,), each in one of its views, drawn at random.
 
-        `only` is the slice of the batch that is wanted. The views of the whole batch are drawn in any case, so that
-        processes with equal generators that take one slice each have the batch together.
+        `only` selects a slice of the batch. The views of the whole batch are drawn in any case, so that the slices of
+        processes with equal generators together make the batch.
         """
         counts = self.counts[indices]
         view = (torch.rand(len(counts), generator=generator, dtype=torch.float64) * counts).long()
@@ -189,7 +189,9 @@ class FeatureSource:
         device = next((p.device for p in self.model.backbone.parameters()), images.device)
         features = self.model.front(images.to(device)).half().cpu()
         if not features.isfinite().all():
-            raise NearkinError(f"the features at cut={self.model.cut!r} leave the range of float16; cut elsewhere")
+            raise NearkinError(
+                f"the features at cut={self.model.cut!r} leave the range of float16; use another model.cut"
+            )
         return features
 
     def _key(self, data_hash: str) -> str:
@@ -210,16 +212,16 @@ class FeatureSource:
         images = getattr(self.pixels, "images", None)
         if images is not None and getattr(self.pixels, "resize", None) is not None:
             key.update(images.shapes.tobytes())  # larger copies: all crops may be others
-        some = np.unique(np.linspace(0, len(self) - 1, 4).astype(int))
-        plain = self.pixels.test(some)
-        drawn = self.pixels.train(some, torch.Generator().manual_seed(0), size=plain.shape[-1])
+        samples = np.unique(np.linspace(0, len(self) - 1, 4).astype(int))
+        plain = self.pixels.test(samples)
+        drawn = self.pixels.train(samples, torch.Generator().manual_seed(0), size=plain.shape[-1])
         for images in (plain, drawn):
             key.update(repr(tuple(images.shape)).encode() + images.contiguous().numpy().tobytes())
         return key.hexdigest()[:24]
 
 
 def readable(path: Path) -> bool:
-    """Whether the file is there, whole and as it was written. One without a sum is an older nearkin's."""
+    """Is the file complete and as it was written? A file without a sum comes from an older nearkin."""
     try:
         rows = np.load(path, mmap_mode="r")
         stat = path.stat()

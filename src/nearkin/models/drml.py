@@ -13,7 +13,7 @@ from nearkin.registry import HEADS
 
 
 class PartLinear(nn.Module):
-    """A linear layer of its own for each part: kaiming-normal (fan out), zero bias."""
+    """A separate linear layer for each part: kaiming-normal (fan out), zero bias."""
 
     def __init__(self, parts: int, inputs: int, outputs: int):
         super().__init__()

@@ -14,8 +14,8 @@ BLOCK = 8192
 class FittedHead(nn.Module):
     """A head that is computed from the training images before anything is embedded; nothing of it trains.
 
-    A run with such a head has `epochs=0`. What `fit` finds is kept in buffers, so that it is saved and loaded like all
-    other weights. A subclass makes buffers of their final shape in `__init__` and defines `fit` and `forward`.
+    A run with such a head has `epochs=0`. What `fit` computes is stored in buffers, so that it is saved and loaded like
+    all other weights. A subclass makes buffers of their final shape in `__init__` and defines `fit` and `forward`.
     """
 
     def fit(self, features: Tensor, labels: Tensor) -> None:
@@ -69,8 +69,8 @@ class PCAHead(FittedHead):
         scatter = sum((x := block.double() - mean).T @ x for block in blocks)  # (F, F)
         axes = torch.linalg.eigh(scatter).eigenvectors.T.flip(0)[:dim]  # (D, F)
         largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))  # (D, 1)
-        for held, found in ((self.mean, mean), (self.axes, axes * largest.sign())):
-            held.copy_(found.to(held.dtype))  # on the CPU: not every device has float64
+        for buffer, value in ((self.mean, mean), (self.axes, axes * largest.sign())):
+            buffer.copy_(value.to(buffer.dtype))  # on the CPU: not every device has float64
 
     def forward(self, f: Tensor) -> Tensor:
         """Pooled features (B, F) to embeddings (B, D)."""

@@ -48,7 +48,7 @@ def folded(
         return network
     try:
         twin, of = _copied(network)
-    except (RuntimeError, TypeError):  # it holds what cannot be copied: a graph, a lock, a file
+    except (RuntimeError, TypeError):  # something in it cannot be copied: a graph, a lock, a file
         return network
     folds = {of[norm] for _, norm in pairs}
     for conv, norm in pairs:
@@ -97,7 +97,7 @@ def _watched(
 
 
 def _plain_conv(module: nn.Module) -> bool:
-    """A convolution whose weight is a parameter of its own, not computed from others."""
+    """Is it a convolution whose weight is a parameter, not computed from others?"""
     return isinstance(module, CONVOLUTIONS) and module._parameters.get("weight") is not None
 
 
@@ -114,7 +114,7 @@ def _copied(network: Network) -> tuple[Network, dict[nn.Module, nn.Module]]:
 
 
 def _fold(conv: _ConvNd, norm: _BatchNorm) -> None:
-    """Give the convolution the weight and bias of both, worked out in float64."""
+    """Give the convolution the combined weight and bias of both, computed in float64."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     scale = (double(norm.running_var) + norm.eps).rsqrt()  # (C,) 1/σ
@@ -130,7 +130,7 @@ def _fold(conv: _ConvNd, norm: _BatchNorm) -> None:
         setattr(conv, name, nn.Parameter(value.to(weight.dtype).to(weight.device), weight.requires_grad))
 
 
-def _close(found: Tensor, expected: Tensor) -> bool:
-    """Equal up to rounding; NaN and infinity stand where they stood."""
+def _close(actual: Tensor, expected: Tensor) -> bool:
+    """Equal up to rounding, with NaN and infinity in the same places."""
     scale = float(expected.nan_to_num(posinf=0, neginf=0).abs().max()) if expected.numel() else 0.0
-    return torch.allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)
+    return torch.allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)

@@ -99,5 +99,5 @@ class GoogLeNet(Backbone):
 
 
 def auxiliary(inputs: int) -> nn.ModuleDict:
-    """The parameters of an auxiliary classifier on a map of so many channels; it is never run."""
+    """The parameters of an auxiliary classifier on a map with this many channels; it is never run."""
     return nn.ModuleDict({"conv": ConvBN(inputs, 128, 1), "fc1": nn.Linear(2048, 1024), "fc2": nn.Linear(1024, 1000)})

@@ -69,7 +69,7 @@ class Model(nn.Module):
         if cut not in (*backbone.stages, "none", "all"):
             raise NearkinError(f"model.cut={cut!r}: choices: none, {', '.join(backbone.stages)}, all")
         if head != "none" and dim < 1:
-            raise NearkinError(f"model.dim={dim}: an embedding has at least 1 dimension")
+            raise NearkinError(f"model.dim={dim}: must be at least 1")
         check_batch_norm(freeze_bn, bn_affine)
         self.backbone = backbone
         self.pool = pool
@@ -91,7 +91,7 @@ class Model(nn.Module):
         self.train()
 
     def front(self, images: Tensor) -> Tensor:
-        """uint8 RGB images (B, 3, H, W) -> what the back takes."""
+        """uint8 RGB images (B, 3, H, W) -> the input of the back."""
         with torch.no_grad():
             x = self.record.normalise(images)  # (B, 3, H, W)
             for stage in self.frozen_stages:
@@ -99,8 +99,8 @@ class Model(nn.Module):
             return self.pooled(x) if self.cut == "all" else x  # (B, C) or a map
 
     def back(self, x: Tensor, mix: Mix | None = None) -> Embedded:
-        """What the front gave -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every trained
-        stage and of the pooling."""
+        """The output of the front -> raw embeddings (B, D). `mix` (manifold mixup) may act on the input of every
+        trained stage and of the pooling."""
         if self.cut != "all":
             x = x.contiguous(memory_format=torch.channels_last)
         for depth, stage in enumerate(self.trained_stages):
@@ -162,7 +162,7 @@ class Model(nn.Module):
 
     @contextmanager
     def headless(self) -> Iterator[None]:
-        """Inside, the model gives what its head is given: the pooled feature, normalised where `pre_norm` says so."""
+        """Inside, the model returns the input of its head: the pooled feature, normalised if `pre_norm` says so."""
         before = self.head, self.norm, self.dim
         self.head, self.norm, self.dim = NoHead(self.backbone.features, 0), nn.Identity(), self.backbone.features
         try:
@@ -172,7 +172,7 @@ class Model(nn.Module):
 
     @property
     def record(self) -> InputRecord:
-        """How the network wants its input."""
+        """The input that the network expects."""
         return self.backbone.record
 
 

@@ -57,9 +57,9 @@ class LinearMap(FittedHead):
         """Mean and directions from the features (N, F) of the training images and their classes (N,)."""
         x = features.cpu().double().numpy()
         self.mean.copy_(torch.from_numpy(x.mean(0)))
-        found = torch.from_numpy(self.directions(x - x.mean(0), labels.cpu().numpy()))  # (d, F), d ≤ D
+        axes = torch.from_numpy(self.directions(x - x.mean(0), labels.cpu().numpy()))  # (d, F), d ≤ D
         self.axes.zero_()
-        self.axes[: len(found)] = found.to(self.axes)
+        self.axes[: len(axes)] = axes.to(self.axes)
 
     def directions(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """At most D directions (d, F) for centred features (N, F) of these classes (N,)."""
@@ -88,9 +88,9 @@ class LDAHead(LinearMap):
         """The discriminant directions (d, F), d = min(D, C - 1, F)."""
         from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-        found = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(x, labels)
+        analysis = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto").fit(x, labels)
         number = min(len(self.axes), len(np.unique(labels)) - 1, x.shape[1])
-        axes = found.scalings_[:, :number].T  # (d, F)
+        axes = analysis.scalings_[:, :number].T  # (d, F)
         largest = np.take_along_axis(axes, np.abs(axes).argmax(1)[:, None], 1)
         return axes * np.sign(largest)  # the same everywhere
 
@@ -100,7 +100,7 @@ class NCAHead(LinearMap):
     """Neighbourhood components analysis of the pooled feature: the map under which neighbours are of one class.
 
     It starts from the principal components and takes at most 50 iterations. It compares all training images with each
-    other, which needs memory for N² numbers several times over, and is refused where there is none.
+    other, which needs memory for N² numbers several times over, and is refused if there is not enough.
     Source: Goldberger et al. 2004.
 
     Parameters:
@@ -124,7 +124,9 @@ class NCAHead(LinearMap):
         if free is not None and needed > free:
             raise NearkinError(
                 f"model.head=nca compares all {len(x):,} training images with each other: that takes "
-                f"{needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; take lda or pca_whitening"
+                f"{needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; use lda or pca_whitening"
             )
-        found = NeighborhoodComponentsAnalysis(dim, init="pca", max_iter=self.iterations, random_state=0).fit(x, labels)
-        return found.components_  # (D, F)
+        analysis = NeighborhoodComponentsAnalysis(dim, init="pca", max_iter=self.iterations, random_state=0).fit(
+            x, labels
+        )
+        return analysis.components_  # (D, F)

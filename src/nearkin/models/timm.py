@@ -58,19 +58,19 @@ class Timm(Backbone):
 def named(model: str) -> partial[Timm]:
     """`timm/NAME` in a spec: what builds that network. Names such as `hf-hub:NAME` would have timm download."""
     if ":" in model:
-        raise NearkinError(f"timm/{model}: nothing is downloaded; a name of timm.list_models() is wanted, without ':'")
+        raise NearkinError(f"timm/{model}: nothing is downloaded; use a name of timm.list_models(), without ':'")
     return partial(Timm, model)
 
 
 def create(model: str) -> nn.Module:
-    """The timm model without classifier and with random weights; an unknown name is a NearkinError that tells near
-    ones."""
+    """The timm model without classifier and with random weights; an unknown name is a NearkinError with similar
+    names."""
     timm = imported()
     try:
         return timm.create_model(model, pretrained=False, num_classes=0)
     except RuntimeError as error:
         close = ", ".join(get_close_matches(model, timm.list_models(), n=3)) or "nothing near"
-        raise NearkinError(f"timm/{model}: {error}; near: {close}; all names: timm.list_models()") from error
+        raise NearkinError(f"timm/{model}: {error}; similar: {close}; all names: timm.list_models()") from error
 
 
 def imported() -> ModuleType:

@@ -1,4 +1,4 @@
-"""Loading checkpoints into backbones: every parameter must be there and fit, except those of the classifier, which a
+"""Loading checkpoints into backbones: every parameter must be present and fit, except those of the classifier, which a
 backbone does not have."""
 
 from pathlib import Path
@@ -29,23 +29,23 @@ def load_weights(backbone: Backbone, weights: str) -> None:
 def fitting(backbone: Backbone, path: Path) -> dict[str, Tensor]:
     """The parameters of a checkpoint under the names of the backbone's; a NearkinError when they do not fit."""
     state = read_checkpoint(path, inner_name(backbone))
-    wanted = backbone.network.state_dict()
+    expected = backbone.network.state_dict()
     # Checkpoints older than torch 0.4.1 lack the counter of batches; some ports of BN-Inception keep statistics of
     # shape (1, C) instead of (C,).
-    wanted = {k: v for k, v in wanted.items() if k in state or not k.endswith("num_batches_tracked")}
-    state = {k: v for k, v in state.items() if k in wanted or not k.startswith(CLASSIFIERS)}
+    expected = {k: v for k, v in expected.items() if k in state or not k.endswith("num_batches_tracked")}
+    state = {k: v for k, v in state.items() if k in expected or not k.startswith(CLASSIFIERS)}
     for k, v in state.items():
-        if k in wanted and v.shape == (1, *wanted[k].shape):
+        if k in expected and v.shape == (1, *expected[k].shape):
             state[k] = v[0]
     problems = [
-        _problem("missing", [k for k in wanted if k not in state]),
-        _problem("unexpected", [k for k in state if k not in wanted]),
+        _problem("missing", [k for k in expected if k not in state]),
+        _problem("unexpected", [k for k in state if k not in expected]),
         _problem(
             "of another shape",
             [
-                f"{k} {tuple(v.shape)} for {tuple(wanted[k].shape)}"
+                f"{k} {tuple(v.shape)} for {tuple(expected[k].shape)}"
                 for k, v in state.items()
-                if k in wanted and v.shape != wanted[k].shape
+                if k in expected and v.shape != expected[k].shape
             ],
         ),
     ]
@@ -55,7 +55,7 @@ def fitting(backbone: Backbone, path: Path) -> dict[str, Tensor]:
 
 
 def inner_name(backbone: Backbone) -> str:
-    """What stands before a parameter's public name in the state of a run: 'backbone.', or 'backbone.trunk.'."""
+    """The prefix of a parameter's public name in the state of a run: 'backbone.', or 'backbone.trunk.'."""
     name = next(name for name, module in backbone.named_modules() if module is backbone.network)
     return f"backbone.{name}." if name else "backbone."
 
@@ -66,7 +66,7 @@ def _problem(what: str, keys: list[str]) -> str:
 
 
 def check_file(path: Path) -> None:
-    """A NearkinError when weights name no file."""
+    """A NearkinError if weights do not name a file."""
     if (path / "model.pt").is_file():
         raise NearkinError(f"weights={str(path)!r} is the folder of a run; its weights are {path / 'model.pt'}")
     if not path.is_file():
@@ -81,7 +81,7 @@ def read_checkpoint(path: Path, prefix: str = "backbone.") -> dict[str, Tensor]:
         state = read(path)
     except Exception as error:  # torch, pickle, zipfile and safetensors each raise their own
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise NearkinError(f"{path} is no readable checkpoint (truncated? another format?): {reason}") from error
+        raise NearkinError(f"{path} is not a readable checkpoint (truncated? another format?): {reason}") from error
     if is_of_a_run(state):
         state = {k.removeprefix(prefix): v for k, v in state["model"].items() if k.startswith(prefix)}
     if not isinstance(state, dict) or not state or not all(isinstance(v, Tensor) for v in state.values()):
@@ -90,8 +90,8 @@ def read_checkpoint(path: Path, prefix: str = "backbone.") -> dict[str, Tensor]:
 
 
 def read(path: Path) -> Any:
-    """What a .safetensors file, or one that torch.save wrote, holds, on the CPU. Raises what torch or safetensors
-    raise."""
+    """The content of a .safetensors file, or of one that torch.save wrote, on the CPU. Errors of torch and safetensors
+    are not caught."""
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 

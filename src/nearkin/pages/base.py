@@ -129,18 +129,21 @@ class Figure(Part):
     """A chart, drawn by the page's script.
 
     Parameters:
-        chart: what is drawn; its name is the id.
+        chart: what is drawn.
         slicing: which rows are drawn: at most so many, and those that the menus of a grid choose.
+        id: by default the name of the chart.
     """
 
     kind: ClassVar[str] = "chart"
 
-    def __init__(self, chart: Chart, slicing: Slicing | None = None):
-        super().__init__(chart.name, chart.title, chart.table)
+    def __init__(self, chart: Chart, slicing: Slicing | None = None, id: str = ""):
+        tables = [chart.table, *(panel.table for panel in getattr(chart, "charts", ()))]  # panels have one each
+        super().__init__(id or chart.name, chart.title, next(table for table in tables if table.columns))
         self.chart, self.slicing = chart, slicing
 
     def html(self) -> Markup:
         """The place where it is drawn, and its numbers for those who cannot or will not see it."""
+        assert self.table is not None
         chart, note = self.chart, self.slicing.note(self.chart) if self.slicing else ""
         return Markup(
             '<figure><div class="plot" role="img" aria-label="{}"></div><figcaption>{}</figcaption></figure>'
@@ -151,7 +154,7 @@ class Figure(Part):
             chart.alt,
             note,
             sentences(chart.notes),
-            chart.table.html(most=300, caption=False, notes=False),
+            self.table.html(most=300, caption=False, notes=False),
         )
 
     def data(self) -> dict[str, Any]:

@@ -92,18 +92,18 @@ class Tested:
         """Of every query, at most NEAREST."""
         sets = self.sets
         with bar(f"Searching neighbours of {len(sets.query):,} images") as advance:
-            return self._search(sets.query, sets.own, min(NEAREST, sets.available), progress=advance)
+            return self._search(sets.query, sets.self_index, min(NEAREST, sets.available), progress=advance)
 
     def nearest_of(self, queries: np.ndarray, k: int) -> Nearest:
         """Of some queries, given as numbers below Q."""
         sets = self.sets
         if "nearest" in self.__dict__ and k <= self.nearest.place.shape[1]:
             return Nearest(self.nearest.place[queries, :k], self.nearest.similarity[queries, :k])
-        own = None if sets.own is None else sets.own[queries]
+        own = None if sets.self_index is None else sets.self_index[queries]
         return self._search(sets.query[torch.from_numpy(queries)], own, min(k, sets.available))
 
     def _search(self, query: torch.Tensor, own: np.ndarray | None, k: int, **options) -> Nearest:
-        nearest = neighbours(query, self.sets.gallery, k, own=own, **options)
+        nearest = neighbours(query, self.sets.gallery, k, self_index=own, **options)
         return Nearest(self.gallery[nearest.index.numpy()], nearest.similarity.numpy())
 
     @cached_property

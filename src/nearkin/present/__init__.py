@@ -4,6 +4,7 @@ from nearkin.present.chart import Chart, canvas, label, save
 from nearkin.present.files import ENDINGS, check_ending, read, sentence
 from nearkin.present.forms import Bars, Dots, Lines, Points
 from nearkin.present.grids import Heatmap, Panels, Pictures, Ranks, described
+from nearkin.present.pivot import pivot
 from nearkin.present.shown import Shown
 from nearkin.present.table import Column, Table
 
@@ -25,6 +26,7 @@ __all__ = [
     "check_ending",
     "described",
     "label",
+    "pivot",
     "read",
     "save",
     "sentence",

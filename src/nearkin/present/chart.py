@@ -7,6 +7,7 @@ the page's script looks them up, and again when day turns into night.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -38,7 +39,8 @@ class Chart:
         by: the column that tells one line, or one colour, from another.
         low, high: the columns of intervals around y.
         x_title, y_title: what stands at the axes; by default the headings of the columns.
-        log: is the x axis logarithmic?
+        log, log_y: is the x axis, or the y axis, logarithmic?
+        only: the rows that are drawn, as column -> value, or list of values; by default all.
         line: a reference at this y, in the unit of the y axis.
         alt: the chart in one sentence, for those who cannot see it.
         notes: sentences below it.
@@ -57,6 +59,8 @@ class Chart:
     x_title: str = ""
     y_title: str = ""
     log: bool = False
+    log_y: bool = False
+    only: Mapping[str, Any] | None = None
     line: float | None = None
     alt: str = ""
     notes: Sequence[str] = ()
@@ -69,6 +73,16 @@ class Chart:
         """How the values of a column are written; a column of many units has that of its first row."""
         return unit_of(self.table, name)
 
+    def digits(self, name: str) -> int:
+        """The decimals of a column's values."""
+        given = column_of(self.table, name).digits
+        return self.unit(name).digits if given is None else given
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows that are drawn, as column -> value."""
+        chosen = {name: value if isinstance(value, list) else [value] for name, value in (self.only or {}).items()}
+        return [row for row in self.table.records() if all(row[name] in values for name, values in chosen.items())]
+
     def axis_title(self, name: str) -> str:
         """What stands at the axis of a column."""
         given = {self.x: self.x_title, self.y: self.y_title}.get(name, "")
@@ -76,19 +90,18 @@ class Chart:
 
     def groups(self) -> list[Any]:
         """The values of `by`, in the order of the table; [None] without."""
-        return list(dict.fromkeys(self.table.column(self.by))) if self.by else [None]
+        return list(dict.fromkeys(row[self.by] for row in self.records())) if self.by else [None]
 
     def names(self) -> list[Any]:
         """The values of x, in the order of the table; those without a y are left out."""
-        rows = zip(self.table.column(self.x), self.table.column(self.y), strict=True)
-        return list(dict.fromkeys(x for x, y in rows if y is not None))
+        return list(dict.fromkeys(row[self.x] for row in self.records() if row[self.y] is not None))
 
     def series(self) -> list[tuple[Any, list[dict[str, Any]]]]:
         """Every value of `by` with its rows, scaled; rows without a y are left out."""
         scale = {name: self.unit(name).scale for name in (self.x, self.y) if name}
         scale |= {edge: scale[self.y] for edge in (self.low, self.high) if edge}
         rows = []
-        for row in self.table.records():
+        for row in self.records():
             for name, factor in scale.items():
                 if factor != 1 and as_number(row[name]):
                     row[name] *= factor
@@ -117,8 +130,12 @@ class Chart:
             layout[axis] = {"title": {"text": escaped(self.axis_title(column))}, **grid, **layout.get(axis, {})}
         if self.log:
             layout["xaxis"]["type"] = "log"
+        if self.log_y:
+            layout["yaxis"] |= {"type": "log", "exponentformat": "power"}
         if self.line is not None:
-            ends = {"xref": "paper", "x0": 0, "x1": 1, "y0": self.line, "y1": self.line}
+            across, along = ("y", "x") if self.sideways else ("x", "y")
+            ends = {f"{across}ref": "paper", f"{across}0": 0, f"{across}1": 1}
+            ends |= {f"{along}0": self.line, f"{along}1": self.line}
             shape = {"type": "line", **ends, "line": {"color": "@soft", "width": 1, "dash": "dot"}}
             layout.setdefault("shapes", []).append(shape)
         several = sum(bool(trace.get("showlegend", True)) for trace in traces) > 1
@@ -140,8 +157,8 @@ class Chart:
 
     def hover(self, column: str, axis: str) -> str:
         """Plotly's template for a value of a column."""
-        unit = self.unit(column)
-        return f"%{{{axis}:.{unit.digits}f}}" if unit.numeric and unit.digits else f"%{{{axis}:.5~g}}"
+        digits = self.digits(column)
+        return f"%{{{axis}:.{digits}f}}" if self.unit(column).numeric and digits else f"%{{{axis}:.5~g}}"
 
     def error(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
         """Plotly's bars for the intervals of rows."""
@@ -178,15 +195,22 @@ class Chart:
         self.draw(axes)
         if self.log:
             axes.set_xscale("log")
+        if self.log_y:
+            axes.set_yscale("log")
         x, y = (label(self.axis_title(name)) for name in (self.x, self.y))
         axes.set_xlabel(y if self.sideways else x)
         axes.set_ylabel("" if self.sideways else y)
         if self.line is not None:
-            axes.axhline(self.line, color=SOFT, lw=1, ls=":")
+            (axes.axvline if self.sideways else axes.axhline)(self.line, color=SOFT, lw=1, ls=":")
 
     def save(self, path: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
         """Write NAME.png and NAME.svg, whole or not at all."""
         return save(self.figure(), path, endings)
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.figure().savefig(file, format="png")
+        return file.getvalue()
 
     # ------------------------------------------------------------ stored
     def describe(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from nearkin.present.chart import COLOURS, INK, ROW, Chart, escaped, label, text
 from nearkin.units import as_number
 
 SERIES = 10  # colours of lines; then they begin again
+SYMBOLS = (("circle", "o"), ("triangle-up", "^"), ("square", "s"), ("diamond", "D"))  # when the colours begin again
 NAMED = 14  # so many points have their names beside them; more would cover each other
 
 
@@ -167,13 +168,13 @@ class Points(Chart):
                 "x": texts([row[self.x] for row in rows]),
                 "y": [row[self.y] for row in rows],
                 "name": "" if group is None else escaped(group),
-                "marker": {"color": f"@series-{i % SERIES}", "size": 9},
+                "marker": {"color": f"@series-{i % SERIES}", "size": 9, "symbol": SYMBOLS[i // SERIES % 4][0]},
             }
             if self.text:
                 values = f"{self.hover(self.x, 'x')}, {self.hover(self.y, 'y')}"
                 trace |= {"text": [escaped(row[self.text]) for row in rows]}
                 trace |= {"hovertemplate": f"%{{text}}<br>{values}<extra></extra>"}
-                if len(self.table.rows) <= NAMED:
+                if len(self.records()) <= NAMED:
                     sides = ["middle left" if beyond else "middle right" for beyond in self._beyond(rows)]
                     trace |= {"mode": "markers+text", "textposition": sides, "cliponaxis": False}
             if self.low and self.high:
@@ -186,11 +187,12 @@ class Points(Chart):
         for i, (group, rows) in enumerate(self.series()):
             colour = COLOURS[i % len(COLOURS)]
             x, y = [row[self.x] for row in rows], [row[self.y] for row in rows]
-            axes.plot(x, y, "o", color=colour, label=label("" if group is None else group))
+            mark = SYMBOLS[i // len(COLOURS) % 4][1]
+            axes.plot(x, y, mark, color=colour, label=label("" if group is None else group))
             for row in rows:
                 if (ends := self.ends(row)) is not None:
                     axes.plot([row[self.x]] * 2, ends, color=colour, lw=1.2)
-            if self.text and len(self.table.rows) <= 30:
+            if self.text and len(self.records()) <= 30:
                 for row, beyond in zip(rows, self._beyond(rows), strict=True):
                     side, shift = ("right", -5) if beyond else ("left", 5)
                     place = {"xytext": (shift, 3), "textcoords": "offset points", "ha": side, "fontsize": 8}

@@ -30,11 +30,15 @@ class Heatmap(Chart):
 
     def matrix(self) -> tuple[list[Any], list[Any], list[list[float | None]]]:
         """The names along x, those down y, and the scaled numbers."""
-        scale, records = self.unit(self.value).scale, self.table.records()
+        scale, records = self.unit(self.value).scale, self.records()
         xs, ys = (list(dict.fromkeys(row[name] for row in records)) for name in (self.x, self.y))
         cells = {(row[self.x], row[self.y]): row[self.value] for row in records}
         z = [[None if (cell := cells.get((x, y))) is None else scale * cell for x in xs] for y in ys]
         return xs, ys, z
+
+    def digits(self, name: str) -> int:
+        """The decimals of a column's values; two where the column has no unit."""
+        return super().digits(name) if self.unit(name).numeric else 2
 
     def ends_of_colours(self, z: list[list[float | None]]) -> tuple[float, float]:
         """The values that have the palest and the darkest colour."""
@@ -49,7 +53,7 @@ class Heatmap(Chart):
         xs, ys, z = self.matrix()
         low, high = self.ends_of_colours(z)
         ends = ("@heat-low", "@heat-middle", "@heat-high") if low < 0 else ("@heat-middle", "@heat-high")
-        digits = self.unit(self.value).digits or 2
+        digits = self.digits(self.value)
         trace = {
             "type": "heatmap",
             "x": texts(xs),
@@ -58,7 +62,7 @@ class Heatmap(Chart):
             "zmin": low,
             "zmax": high,
             "colorscale": [[i / (len(ends) - 1), colour] for i, colour in enumerate(ends)],
-            **({"texttemplate": f"%{{z:.{min(digits, 2)}f}}"} if len(xs) <= WRITTEN else {}),
+            **({"texttemplate": f"%{{z:.{digits}f}}"} if len(xs) <= WRITTEN else {}),
             "hovertemplate": f"%{{x}}, %{{y}}: %{{z:.{digits}f}}<extra></extra>",
             "showlegend": False,
             "colorbar": {"outlinewidth": 0, "thickness": 12},
@@ -75,11 +79,11 @@ class Heatmap(Chart):
         low, high = self.ends_of_colours(z)
         cells = [[float("nan") if value is None else value for value in row] for row in z]
         image = axes.imshow(cells, cmap="BrBG" if low < 0 else "Blues", vmin=low, vmax=high, aspect="auto")
-        digits, reach = min(self.unit(self.value).digits or 2, 2), max(abs(low), abs(high)) or 1.0
+        digits, middle, reach = self.digits(self.value), (low + high) / 2 if low < 0 else low, (high - low) or 1.0
         for j, row in enumerate(z if len(xs) <= WRITTEN else []):
             for i, value in enumerate(row):
                 if value is not None:
-                    colour = "white" if abs(value) > 0.7 * reach else INK
+                    colour = "white" if abs(value - middle) > (0.35 if low < 0 else 0.6) * reach else INK
                     axes.text(i, j, f"{value:.{digits}f}", ha="center", va="center", fontsize=9, color=colour)
         if len(xs) > WRITTEN:
             axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02)
@@ -97,7 +101,7 @@ class Heatmap(Chart):
 
     def inches(self) -> float:
         """One line for every row of the matrix."""
-        return min(10.0, 1.6 + 0.32 * len(set(self.table.column(self.y))))
+        return min(10.0, 1.6 + 0.32 * len({row[self.y] for row in self.records()}))
 
 
 @dataclass(kw_only=True)
@@ -255,18 +259,53 @@ class Panels(Chart):
     charts: Sequence[Chart] = ()
     across: int = 3
 
+    def _shape(self) -> tuple[int, int, float]:
+        """Panels across and down, and how tall one is, as a share of a chart that stands alone."""
+        wide = min(self.across, len(self.charts))
+        return wide, -(-len(self.charts) // wide), (1.0, 0.8, 0.65, 0.5)[min(wide, 4) - 1]
+
+    def plotly(self) -> dict[str, Any]:
+        """All panels as one figure: an axis x2, y2, ... for every one; every name stands in the legend once."""
+        wide, down, share = self._shape()
+        drawn = [chart.plotly() for chart in self.charts]
+        tall = share * max(panel["height"] for panel in drawn)
+        height, data, named = tall * down, [], set()
+        layout = {key: value for key, value in drawn[0]["layout"].items() if not key.startswith(("xaxis", "yaxis"))}
+        several = any(panel["layout"]["showlegend"] for panel in drawn)
+        layout |= {"annotations": [], "shapes": [], "showlegend": several}
+        for i, (chart, panel) in enumerate(zip(self.charts, drawn, strict=True)):
+            number, (row, column) = "" if i == 0 else str(i + 1), divmod(i, wide)
+            left, right = (column + (0.16 if column else 0.0)) / wide, (column + 1) / wide
+            top, bottom = 1 - (row * tall + 24) / height, 1 - ((row + 1) * tall - 56) / height
+            for axis, other, ends in (("x", "y", [left, right]), ("y", "x", [bottom, top])):
+                place = {"domain": ends, "anchor": f"{other}{number}"}
+                layout[f"{axis}axis{number}"] = panel["layout"][f"{axis}axis"] | place
+            for trace in panel["data"]:
+                new = trace.get("showlegend", True) and trace.get("name") not in named
+                named.add(trace.get("name"))
+                data.append(trace | {"xaxis": f"x{number}", "yaxis": f"y{number}", "showlegend": new})
+            for shape in panel["layout"].get("shapes", []):
+                refs = {f"{a}ref": f"{a}{number}{' domain' if shape.get(f'{a}ref') else ''}" for a in "xy"}
+                layout["shapes"].append(shape | refs)
+            at = {"x": (left + right) / 2, "y": top, "xref": "paper", "yref": "paper", "yanchor": "bottom"}
+            layout["annotations"].append({"text": escaped(chart.title), "showarrow": False, **at})
+        return {"data": data, "layout": layout, "height": round(height + 40 * several)}
+
     def figure(self) -> Figure:
         """Every chart in its place; one legend for all."""
-        wide = min(self.across, len(self.charts))
-        down = -(-len(self.charts) // wide)
-        figure, first = canvas(max(chart.inches() for chart in self.charts) * down * (0.9 if wide > 1 else 1))
+        wide, down, share = self._shape()
+        figure, first = canvas(share * max(chart.inches() for chart in self.charts) * down)
         first.remove()
-        grid = figure.subplots(down, wide, squeeze=False).flat
+        grid = list(figure.subplots(down, wide, squeeze=False).flat)
         for axes, chart in zip(grid, self.charts, strict=False):
             axes.spines[["top", "right"]].set_visible(False)
             chart.finish(axes)
-            axes.set_title(label(chart.title), fontsize=11)
-        for axes in list(grid)[len(self.charts) :]:
+            small = wide > 3
+            axes.set_title(label(chart.title), fontsize=9 if small else 11)
+            axes.tick_params(labelsize=8 if small else 10)
+            axes.xaxis.label.set_size(8 if small else 10)
+            axes.yaxis.label.set_size(8 if small else 10)
+        for axes in grid[len(self.charts) :]:
             axes.axis("off")
         names = dict(zip(*reversed(first_legend(self.charts, figure)), strict=True))
         if len(names) > 1:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from nearkin.present.files import sentence
 from nearkin.present.table import Table
 
 
@@ -45,5 +46,5 @@ def render(table: Table, *, most: int | None = None, caption: bool = True, notes
 
 
 def sentences(notes: Sequence[str]) -> Markup:
-    """Notes, one paragraph each."""
-    return Markup("").join(Markup('<p class="note">{}</p>').format(note) for note in notes)
+    """Notes as sentences, one paragraph each."""
+    return Markup("").join(Markup('<p class="note">{}</p>').format(sentence(note)) for note in notes)

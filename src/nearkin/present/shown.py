@@ -31,9 +31,14 @@ class Shown:
         """Sentences after the tables."""
         return ()
 
+    @property
+    def screen(self) -> Sequence[Table]:
+        """The tables that a terminal and a notebook show: those that are no details."""
+        return [table for table in self.tables if not table.detail]
+
     def rich(self) -> list[RenderableType]:
-        """What a terminal prints: words, the tables that are no details, and what stands below them."""
-        return [*self.words, *(table.rich() for table in self.tables if not table.detail), *self.below]
+        """What a terminal prints: words, tables, and what stands below them."""
+        return [*self.words, *(table.rich() for table in self.screen), *self.below]
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table's plain values as an Arrow table."""
@@ -52,5 +57,5 @@ class Shown:
         from markupsafe import Markup
 
         words, below = ([Markup("<p>{}</p>").format(line) for line in part] for part in (self.words, self.below))
-        tables = [table.html() for table in self.tables if not table.detail]
+        tables = [table.html() for table in self.screen]
         return str(Markup("\n").join([*words, *tables, *below]))

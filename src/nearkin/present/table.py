@@ -29,7 +29,7 @@ class Column:
         signed: does a plus stand before positive values?
         plus_minus: the column of a spread, shown behind the value: 12.34 ± 0.56.
         to: the column of the upper end: 0.21 to 0.95, or one value where both are the same.
-        star: the column of truth values that put a star behind the value.
+        star: the column of truth values that put a star behind the value, or of the marks that stand there.
         hidden: is it only in files and in Python?
     """
 
@@ -68,7 +68,8 @@ class Column:
         if words != GAP and unit is not self.unit and unit.mark:  # no heading can say it for all rows
             words += f" {unit.mark}"
         if words != GAP and self.star and row[self.star]:
-            words += "*"
+            mark = row[self.star]
+            words += mark if isinstance(mark, str) else "*"
         return words
 
 

@@ -1,4 +1,4 @@
-"""Protocols: who trains, who validates, who is tested."""
+"""Protocols: which rows train, which validate and which are tested."""
 
 from nearkin.protocols.base import SplitProtocol
 from nearkin.protocols.folds import MLRC, Folds, KFold

@@ -12,10 +12,10 @@ from nearkin.registry import PROTOCOLS
 
 
 class SplitProtocol:
-    """Turns a `Table` into a `Split` of index lists: who trains, who validates, who is tested.
+    """Turns a `Table` into a `Split` of index lists: which rows train, which validate, which are tested.
 
-    Train, validation and test classes are disjoint (but for `within`, which says so). A split holds rows, no
-    labels: those of the test rows are read once a run is stored as final. A protocol of your own defines `rule` and
+    Train, validation and test classes are disjoint (except in `within`, which says so). A split holds rows, no
+    labels: those of the test rows are read once a run is stored as final. Your own protocol defines `rule` and
     `validation(table, trainval)`.
 
     Parameters:
@@ -38,14 +38,14 @@ class SplitProtocol:
     def complete(
         self, table: Table, train: np.ndarray, val: np.ndarray, query: np.ndarray, gallery: np.ndarray | None
     ) -> Split:
-        """The split of these rows; a NearkinError when no row trains or none is tested."""
+        """The split of these rows; a NearkinError if there are no training or no test rows."""
         if len(train) == 0 or len(query) == 0:
-            there = ""
+            hint = ""
             if table.split is not None:
-                there = f": the data have the splits {', '.join(np.unique(table.split).tolist())}"
-                there += "; train and test (or query and gallery) are needed, or no splits at all"
-            name = getattr(self, "name", type(self).__name__)  # a class that was never registered has none
-            raise NearkinError(f"protocol {name} leaves {len(train)} training and {len(query)} test images{there}")
+                hint = f": the data have the splits {', '.join(np.unique(table.split).tolist())}"
+                hint += "; train and test (or query and gallery) are needed, or no splits at all"
+            name = getattr(self, "name", type(self).__name__)  # a class that is not registered has none
+            raise NearkinError(f"protocol {name} leaves {len(train)} training and {len(query)} test images{hint}")
         return Split(train, val, TestRows(query, gallery))
 
     def halves(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -54,9 +54,9 @@ class SplitProtocol:
             shared = table.shared(LEARNT, TESTED)
             if len(shared):
                 example = table.classes[shared[0]]
-                who = f"{len(shared)} classes ({example!r}, ...) stand"
+                who = f"{len(shared)} classes ({example!r}, ...) are"
                 raise NearkinError(
-                    f"{who if len(shared) > 1 else f'class {example!r} stands'} in train and in test, but test classes "
+                    f"{who if len(shared) > 1 else f'class {example!r} is'} in train and in test, but test classes "
                     "must be unseen; protocol=within keeps the given split and tests new images of known classes"
                 )
             return self.given(table)
@@ -76,10 +76,10 @@ class SplitProtocol:
 
     def enough_classes(self, table: Table) -> None:
         """Refuse data with too few classes for a test on unseen ones."""
-        found = len(np.unique(table.labels))
-        if found < self.min_classes:
+        count = len(np.unique(table.labels))
+        if count < self.min_classes:
             raise NearkinError(
-                f"{found} classes are too few to test on unseen ones (at least {self.min_classes}); "
+                f"{count} classes are too few to test on unseen ones (at least {self.min_classes}); "
                 f"protocol=within splits the images inside each class instead"
             )
 

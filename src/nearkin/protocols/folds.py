@@ -26,9 +26,9 @@ class Folds(SplitProtocol):
     def __init__(self, *, seed: int = 0, fold: int = 0, folds: int = 4):
         super().__init__(seed=seed)
         if folds < 2:
-            raise NearkinError(f"protocol.folds={folds}: at least 2 parts of the training classes")
+            raise NearkinError(f"protocol.folds={folds}: must be at least 2")
         if not 0 <= fold < folds:
-            raise NearkinError(f"protocol.fold={fold}: of {folds} folds, 0 to {folds - 1}")
+            raise NearkinError(f"protocol.fold={fold}: must be 0 to {folds - 1}, with protocol.folds={folds}")
         self.fold, self.folds = fold, folds
 
     def validation(self, table: Table, trainval: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +38,7 @@ class Folds(SplitProtocol):
         if len(classes) < 2 * self.folds:
             raise NearkinError(
                 f"{len(classes)} training classes are too few for protocol.folds={self.folds}: each part needs 2, "
-                f"together {2 * self.folds}"
+                f"so at least {2 * self.folds} are needed"
             )
         train, val = self.parts(classes)
         return trainval[np.isin(labels, train)], trainval[np.isin(labels, val)]
@@ -50,7 +50,7 @@ class Folds(SplitProtocol):
 
 @PROTOCOLS.register("kfold")
 class KFold(Folds):
-    """k random disjoint parts of the training classes, equally large to one class; each validates once.
+    """k random disjoint parts of the training classes, of equal size (give or take one class); each validates once.
 
     Source: Psomas 2020, chapter 5: 10 folds.
 
@@ -72,8 +72,8 @@ class KFold(Folds):
 
 @PROTOCOLS.register("mlrc")
 class MLRC(Folds):
-    """The reality check's folds: of C sorted training classes, C - ⌊C/4⌋ train, from class ⌊C·fold/4⌋ on and around;
-    the ⌊C/4⌋ after them validate. Nothing is drawn.
+    """The reality check's folds: of C sorted training classes, C - ⌊C/4⌋ train, from class ⌊C·fold/4⌋ on, cyclically;
+    the ⌊C/4⌋ after them validate. There is no randomness.
 
     CUB has 75 and 25 classes, Cars196 74 and 24.
 

@@ -16,9 +16,9 @@ from nearkin.registry import PROTOCOLS
 
 
 def write_split(split: Split, table: Table, name: str) -> str:
-    """A split as text, JSON: its rows, its hash, and the hash of the data that the rows are of."""
-    told = {"protocol": name, "data": data_hash(table), "rows": len(table), **split.to_dict()}
-    return json.dumps(told) + "\n"
+    """A split as JSON text: its rows, its hash, and the hash of the data that it divides."""
+    content = {"protocol": name, "data": data_hash(table), "rows": len(table), **split.to_dict()}
+    return json.dumps(content) + "\n"
 
 
 @PROTOCOLS.register("file")
@@ -29,7 +29,7 @@ class File(SplitProtocol):
     printed with the split.
 
     Parameters:
-        seed: not read; a file leaves nothing to draw.
+        seed: not used; with a file nothing is random.
         path: the file.
     """
 
@@ -38,48 +38,52 @@ class File(SplitProtocol):
     def __init__(self, *, seed: int = 0, path: Path | None = None):
         super().__init__(seed=seed)
         if path is None:
-            raise NearkinError("protocol=file: which? protocol.path=FILE; `nearkin data split ... -o FILE` writes one")
+            raise NearkinError(
+                "protocol=file needs protocol.path=FILE; `nearkin data split ... -o FILE` writes such a file"
+            )
         self.path = path
 
     def split(self, table: Table) -> Split:
         """The rows of the file, checked against the table."""
-        told = self._read()
-        split = Split.from_dict(told)
-        if told.get("data") is not None and told["data"] != (found := data_hash(table)):
-            raise NearkinError(f"{self.path} divides data {told['data']}, these are data {found}")
+        content = self._read()
+        split = Split.from_dict(content)
+        if content.get("data") is not None and content["data"] != (actual := data_hash(table)):
+            raise NearkinError(f"{self.path} divides data {content['data']}, but these are data {actual}")
         rows = np.concatenate([split.train, split.val, split.test.images])
         if len(rows) and (rows.min() < 0 or rows.max() >= len(table)):
             raise NearkinError(f"{self.path} names row {rows.max()}, but the data have {len(table)} rows, from 0 on")
         if len(np.unique(rows)) < len(rows):
-            raise NearkinError(f"{self.path} has a row in two places: training, validation and test rows are disjoint")
+            raise NearkinError(
+                f"{self.path} has a row in two places: training, validation and test rows must be disjoint"
+            )
         return self.complete(table, split.train, split.val, split.test.query, split.test.gallery)
 
     def _read(self) -> dict[str, Any]:
         try:
-            told = json.loads(self.path.read_text())
-            if not (isinstance(told, dict) and {"train", "val", "query", "gallery"} <= told.keys()):
+            content = json.loads(self.path.read_text())
+            if not (isinstance(content, dict) and {"train", "val", "query", "gallery"} <= content.keys()):
                 raise ValueError("train, val, query and gallery are needed")
-            Split.from_dict(told)
+            Split.from_dict(content)
         except OSError as error:
             raise NearkinError(f"protocol.path={self.path} cannot be read: {error.strerror}") from error
         except (ValueError, TypeError, OverflowError) as error:
             why = " ".join(str(error).split())
-            raise NearkinError(f"protocol.path={self.path} is no list of rows: {why}") from error
-        return told
+            raise NearkinError(f"protocol.path={self.path} is not a list of rows: {why}") from error
+        return content
 
 
 @PROTOCOLS.register("query_gallery")
 class QueryGallery(FixedVal):
-    """Queries search a gallery that they are not part of, as in a shop: In-Shop brings both; of other data, a share of
-    the test images of every class asks and the rest is asked. A share of the training classes validates.
+    """Queries search a gallery that they are not part of, as in a shop: In-Shop has both; in other data, a share of the
+    test images of every class are queries and the rest is the gallery. A share of the training classes validates.
 
     Source: In-Shop (Liu et al. 2016) for the roles.
 
     Parameters:
         seed: draws the queries, the validation classes, and the test half where the data have no official division.
-        share: of the training classes that validate; between 0 and 1.
-        queries: of the test images of each class that are queries, where the data bring no roles; between 0 and 1. A
-            class keeps at least one image on either side; of a class with one image it is in the gallery.
+        share: share of the training classes that validate; between 0 and 1.
+        queries: share of the test images of each class that are queries, if the data have no roles; between 0 and 1.
+            A class has at least one image on either side; a single image of a class is in the gallery.
     """
 
     rule = "best epoch on held-out training classes"
@@ -87,7 +91,7 @@ class QueryGallery(FixedVal):
     def __init__(self, *, seed: int = 0, share: float = 0.1, queries: float = 0.5):
         super().__init__(seed=seed, share=share)
         if not 0 < queries < 1:
-            raise NearkinError(f"protocol.queries={queries}: the share of queries lies between 0 and 1")
+            raise NearkinError(f"protocol.queries={queries}: the share of queries must lie between 0 and 1")
         self.queries = queries
 
     def split(self, table: Table) -> Split:
@@ -99,9 +103,9 @@ class QueryGallery(FixedVal):
         rows = rng.permutation(split.test.query)
         rows = rows[np.argsort(table.labels[rows], kind="stable")]  # class after class, in random order inside
         _, start, size = np.unique(table.labels[rows], return_index=True, return_counts=True)
-        asked = np.where(size > 1, np.clip(np.rint(self.queries * size), 1, size - 1), 0)
+        query_counts = np.where(size > 1, np.clip(np.rint(self.queries * size), 1, size - 1), 0)
         place = np.arange(len(rows)) - np.repeat(start, size)  # of a row in its class
-        query = place < np.repeat(asked, size)
+        query = place < np.repeat(query_counts, size)
         if not query.any():
             raise NearkinError("protocol=query_gallery: every test class has one image; no query has anything to find")
         return Split(split.train, split.val, TestRows(np.sort(rows[query]), np.sort(rows[~query])))

@@ -30,7 +30,7 @@ class FixedVal(SplitProtocol):
 
     Parameters:
         seed: draws the validation classes, and the test half where the data set has no official division.
-        share: of the training classes that validate; between 0 and 1.
+        share: share of the training classes that validate; between 0 and 1.
     """
 
     rule = "best epoch on held-out training classes"
@@ -38,7 +38,7 @@ class FixedVal(SplitProtocol):
     def __init__(self, *, seed: int = 0, share: float = 0.1):
         super().__init__(seed=seed)
         if not 0 < share < 1:
-            raise NearkinError(f"protocol.share={share}: the share of validation classes lies between 0 and 1")
+            raise NearkinError(f"protocol.share={share}: the share of validation classes must lie between 0 and 1")
         self.share = share
 
     def validation(self, table: Table, trainval: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,13 +47,15 @@ class FixedVal(SplitProtocol):
             val = table.split[trainval] == "val"
             if shared := set(labels[val]) & set(labels[~val]):
                 raise NearkinError(
-                    f"{len(shared)} classes stand in train and in val; those of val must be unseen: protocol=standard "
-                    "trains on both and validates on nothing"
+                    f"{len(shared)} classes are in train and in val; those of val must be unseen: protocol=standard "
+                    "trains on both and does not validate"
                 )
         else:
             classes = np.random.default_rng([self.seed, 1]).permutation(np.unique(labels))
             count = max(2, round(self.share * len(classes)))
             if len(classes) - count < 2:
-                raise NearkinError(f"{len(classes)} training classes: too few to hold out {count}; protocol=standard")
+                raise NearkinError(
+                    f"{len(classes)} training classes: too few to hold out {count}; use protocol=standard"
+                )
             val = np.isin(labels, classes[:count])
         return trainval[~val], trainval[val]

@@ -1,4 +1,4 @@
-"""`Split`: index lists of who trains, who validates and who is tested."""
+"""`Split`: index lists of the rows that train, validate and are tested."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from nearkin.data.table import Table
 
 @dataclass(frozen=True)
 class TestRows:
-    """The test rows: who asks and who is asked. Their labels are not here; a final run's test reads them anew."""
+    """The test rows: queries and gallery. Their labels are not here; the test of a final run reads them again."""
 
     query: np.ndarray  # (Q,) rows of the table
     gallery: np.ndarray | None = None  # (G,) rows, or None: the queries search each other
@@ -54,8 +54,8 @@ class Split:
         return digest.hexdigest()[:12]
 
     def describe(self, table: Table) -> str:
-        """One line: images and classes of each side, and the hash; and whether it is the data's own division with known
-        classes. Test classes are counted, never shown."""
+        """One line: images and classes of each side, and the hash; and whether it is the division given with the data,
+        with known classes. Test classes are counted, never shown."""
 
         def side(name: str, rows: np.ndarray) -> str:
             return f"{name} {len(rows)} images of {len(np.unique(table.labels[rows]))} classes"
@@ -71,7 +71,7 @@ class Split:
         return bool(np.isin(table.split[learnt], LEARNT).all() and np.isin(table.split[tested], TESTED).all())
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it, with its hash."""
+        """As a dictionary for JSON, with its hash."""
         gallery = None if self.test.gallery is None else self.test.gallery.tolist()
         return {
             "hash": self.hash(),
@@ -82,8 +82,8 @@ class Split:
         }
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> "Split":
-        """What `to_dict` gave."""
-        train, val, query = (np.array(told[side], np.int64) for side in ("train", "val", "query"))
-        gallery = None if told["gallery"] is None else np.array(told["gallery"], np.int64)
+    def from_dict(cls, fields: dict[str, Any]) -> "Split":
+        """The split that `to_dict` described."""
+        train, val, query = (np.array(fields[side], np.int64) for side in ("train", "val", "query"))
+        gallery = None if fields["gallery"] is None else np.array(fields["gallery"], np.int64)
         return cls(train, val, TestRows(query, gallery))

@@ -14,11 +14,11 @@ from nearkin.registry import PROTOCOLS
 
 
 def by_class(labels: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Each label of these rows, in order, and its rows, in the order in which they stand in `rows`. They are sorted
-    once: to look for each of N/5 classes in all N rows would take hours where N is a million."""
+    """Each label of these rows, in order, and its rows, in the order of `rows`. They are sorted once: searching all N
+    rows for each of N/5 classes would take hours if N is a million."""
     rows = rows[np.argsort(labels[rows], kind="stable")]
-    found, starts = np.unique(labels[rows], return_index=True)
-    for label, start, end in zip(found, starts, [*starts[1:], len(rows)], strict=True):
+    classes, starts = np.unique(labels[rows], return_index=True)
+    for label, start, end in zip(classes, starts, [*starts[1:], len(rows)], strict=True):
         yield label, rows[start:end]
 
 
@@ -33,8 +33,9 @@ class Within(SplitProtocol):
 
     Parameters:
         seed: draws the images of each side.
-        val_share: of the images of a class (of its training images, where the split is given) that validate; above 0.
-        test_share: of the images of a class that test; above 0, together with val_share below 1.
+        val_share: share of the images of a class (of its training images, if the split is given) that validate;
+            above 0.
+        test_share: share of the images of a class that are tested; above 0, together with val_share below 1.
     """
 
     rule = "best epoch on held-out images of the training classes (known classes: not comparable with the others)"
@@ -42,7 +43,9 @@ class Within(SplitProtocol):
     def __init__(self, *, seed: int = 0, val_share: float = 0.2, test_share: float = 0.3):
         super().__init__(seed=seed)
         if not (val_share > 0 and test_share > 0 and val_share + test_share < 1):
-            raise NearkinError(f"protocol.val_share={val_share}, test_share={test_share}: positive, together below 1")
+            raise NearkinError(
+                f"protocol.val_share={val_share}, test_share={test_share}: must be positive, and below 1 together"
+            )
         self.val_share, self.test_share = val_share, test_share
 
     def split(self, table: Table) -> Split:
@@ -51,10 +54,10 @@ class Within(SplitProtocol):
             return self._given(table)
         rng = np.random.default_rng([self.seed, 2])
         sides: dict[str, list[Any]] = {"train": [], "val": [], "test": []}
-        for label, own in by_class(table.labels, np.arange(len(table))):
-            rows = rng.permutation(own)
+        for label, class_rows in by_class(table.labels, np.arange(len(table))):
+            rows = rng.permutation(class_rows)
             val = test = 0
-            if len(rows) >= 6:  # two images on each side: one is the other's only kin
+            if len(rows) >= 6:  # two images on each side: each is the only other one of its class
                 val, test = (max(2, round(share * len(rows))) for share in (self.val_share, self.test_share))
             if val + test >= len(rows):
                 raise NearkinError(
@@ -81,8 +84,8 @@ class Within(SplitProtocol):
         """Draw validation images inside each class of a given split that has none."""
         rng = np.random.default_rng([self.seed, 2])
         drawn = []
-        for label, own in by_class(table.labels, trainval):
-            rows = rng.permutation(own)
+        for label, class_rows in by_class(table.labels, trainval):
+            rows = rng.permutation(class_rows)
             count = max(2, round(self.val_share * len(rows))) if len(rows) >= 4 else 0
             if count >= len(rows):
                 raise NearkinError(

@@ -1,4 +1,4 @@
-"""What all regularisers share."""
+"""The base of all regularisers."""
 
 from collections.abc import Mapping
 from typing import ClassVar

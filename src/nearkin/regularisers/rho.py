@@ -46,7 +46,7 @@ class Rho(Regulariser):
 
     def change(self, tuples: Triplets | PairMasks, pairs: Pairs, generator: Generator | None) -> Triplets:
         """The triplets (T,), each switched with probability p_switch; the draws come from the generator."""
-        if not isinstance(tuples, Triplets) or pairs.own is None:
+        if not isinstance(tuples, Triplets) or pairs.self_index is None:
             raise NearkinError("rho switches triplets whose anchors are among the references; this batch has none")
         anchor = tuples.anchor
         other = draw_one(pairs.positive, generator, anchor)  # (T,) p'
@@ -54,6 +54,6 @@ class Rho(Regulariser):
         switched &= pairs.positive.any(1)[anchor]
         return Triplets(
             anchor,
-            torch.where(switched, pairs.own[anchor], tuples.positive),
+            torch.where(switched, pairs.self_index[anchor], tuples.positive),
             torch.where(switched, other, tuples.negative),
         )

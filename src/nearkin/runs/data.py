@@ -19,9 +19,16 @@ from nearkin.data.hashing import content_hashes
 from nearkin.errors import NearkinError
 from nearkin.protocols import Split
 from nearkin.registry import hyperparameters
-from nearkin.runs.seen import contents, own_record
+from nearkin.runs.seen import contents, training_record
 
-CROPS = ("size", "crop", "augment", "crop_scale", "crop_ratio", "flip")  # settings that are read when images are cut
+CROPS = (
+    "size",
+    "crop",
+    "augment",
+    "crop_scale",
+    "crop_ratio",
+    "flip",
+)  # settings that are used when images are cropped
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,10 @@ class Data:
     images: Table | Images  # its pixels
     hash: str
     skipped: list[tuple[str, str]]  # path, reason
-    hashes: list[str] = field(default_factory=list, repr=False)  # of the content of each file; none of arrays
-    divisions: dict[str, "Division"] = field(default_factory=dict, repr=False)  # protocol -> what it makes of them
+    hashes: list[str] = field(default_factory=list, repr=False)  # of the content of each file; empty for arrays
+    divisions: dict[str, "Division"] = field(
+        default_factory=dict, repr=False
+    )  # protocol -> the data as it divides them
 
     @cached_property
     def pixels(self) -> Images:
@@ -58,11 +67,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Division:
-    """A table divided, and what all runs on it share. Two thousand runs of a study hold these arrays once."""
+    """A table and its split, and what all runs on them share: two thousand runs of a study hold these arrays once."""
 
     table: Table = field(repr=False)
     split: Split
-    passed: set[Any] = field(default_factory=set, repr=False)  # checks that need not be made again
+    passed: set[Any] = field(default_factory=set, repr=False)  # checks that need not be repeated
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -76,7 +85,7 @@ class Division:
 
     @cached_property
     def about(self) -> str:
-        """One line for people."""
+        """One line for the user."""
         return self.split.describe(self.table)
 
     @cached_property
@@ -84,13 +93,13 @@ class Division:
         return {}
 
     def record(self, name: str, data: Data) -> dict[str, Any]:
-        """What a run on these data, of this name, is about to learn from."""
+        """What a run on these data will learn from; `name` is that of the data set."""
         if name not in self._records:
-            self._records[name] = own_record(name, data.hash, self.table, self.split, data.contents)
+            self._records[name] = training_record(name, data.hash, self.table, self.split, data.contents)
         return self._records[name]
 
     def once(self, key: Any, check: Callable[[], Any]) -> None:
-        """Call a check that depends on nothing but this division and its key, unless it was passed before."""
+        """Call a check that depends only on this division and its key, unless it was passed before."""
         if key not in self.passed:
             check()
             self.passed.add(key)
@@ -107,22 +116,24 @@ def make_split(spec: RunSpec, table: Table) -> Split:
 
 
 def key_of(data: DataSpec) -> str:
-    """Under what data are remembered: all settings that table and pixels depend on, so that runs which cut other crops
-    share them."""
+    """The key under which data are remembered: all settings that table and pixels depend on, so that runs with
+    different crops share them."""
     return repr(data.model_copy(update=dict.fromkeys(CROPS)))
 
 
 def read_table(data: DataSpec) -> Table:
     """The rows of a data set; no image is decoded."""
-    drawn = {"size": data.resize} if "size" in hyperparameters(data.cls) else {}  # images made to measure
-    table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **drawn)
+    size = (
+        {"size": data.resize} if "size" in hyperparameters(data.cls) else {}
+    )  # such images are drawn at the right size
+    table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **size)
     check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
     return table if data.exclude is None else exclude(table, data.exclude)
 
 
 def root_of(data: DataSpec) -> Path | None:
-    """Where the data lie: where the spec says; on a node of a cluster, which has a name, where NEARKIN_ROOT_<DATASET>
-    says, if it is set there. The spec keeps its root, which is the caller's."""
+    """Where the data are: where the spec says; on a node of a cluster (NEARKIN_NODE is set), where
+    NEARKIN_ROOT_<DATASET> says, if it is set there. The spec keeps the root of the caller."""
     node = os.environ.get("NEARKIN_NODE")
     if node is None or data.root is None:
         return data.root
@@ -137,7 +148,7 @@ def root_of(data: DataSpec) -> Path | None:
 
 
 def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table | None = None) -> Data:
-    """The data of a spec, with images at its size; `table` where its rows are read already."""
+    """The data of a spec, with images at its size; `table`: its rows, if they were read before."""
     key = key_of(data)
     if known is not None and key in known:
         return known[key]
@@ -153,7 +164,7 @@ def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table
         if skipped := images.skipped:
             table, hashes = table.take(images.kept), [hashes[row] for row in images.kept]
             name = data_hash(table, hashes)
-    found = Data(table, images, name, skipped, hashes)
+    loaded = Data(table, images, name, skipped, hashes)
     if known is not None:
-        known[key] = found
-    return found
+        known[key] = loaded
+    return loaded

@@ -1,4 +1,4 @@
-"""Defaults: what the settings that a spec leaves open become.
+"""Defaults: the values of settings that a spec does not set.
 
 | network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
 |----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
@@ -6,9 +6,9 @@
 | from given weights   | 3e-4 | 96    | 8      | frozen    | both    | 512 | CUB at 128 px             |
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
 
-Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies take random batches (the
-codes of ProxyAnchor, HIST and Psomas), the others balanced ones. A method brings its head, HIST its LayerNorm. A batch
-is never larger than the data.
+Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies use random batches (as the
+code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
+batch is never larger than the data.
 """
 
 from functools import lru_cache
@@ -33,11 +33,11 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def resolve(spec: RunSpec, **known: Any) -> RunSpec:
-    """The same spec with nothing left open, and with settings at their defaults that nothing reads.
+    """The same spec with all settings filled in, and with those that nothing reads at their defaults.
 
     Parameters:
         spec: the spec.
-        known: what is known of its data (`nearkin.config.reading.Reading`); nothing before they are read.
+        known: what is known about its data (`nearkin.config.reading.Reading`); nothing before they are read.
     """
     filled = fill(spec)
     if (plain := settled(Reading(filled, **known))) != filled:
@@ -46,7 +46,7 @@ def resolve(spec: RunSpec, **known: Any) -> RunSpec:
 
 
 def fill(spec: RunSpec) -> RunSpec:
-    """The same spec with open settings filled."""
+    """The same spec with unset settings filled in."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
     train = {"lr": 3e-4 if pretrained and not head_alone else 1e-3, "batch": 96 if pretrained else 128, "epochs": 8}
@@ -55,13 +55,13 @@ def fill(spec: RunSpec) -> RunSpec:
         "pool": "both" if pretrained else "avg",
         "dim": 512 if pretrained else 128,
     }
-    if spec.model.head is None:  # parts of a stored run are not imported in vain
+    if spec.model.head is None:  # parts of a stored run are not imported needlessly
         model["head"] = spec.method.cls.head if spec.method else "linear"
     if spec.model.norm is None:
         model["norm"] = spec.loss.cls.norm if issubclass(spec.loss.cls, Loss) else "none"
     record = record_of(spec.model)
     geometry = {"size": record.size, "resize": record.resize, "crop": record.crop}
-    if spec.data.size is not None:  # a size of one's own scales the rest of the record along
+    if spec.data.size is not None:  # a different size scales the rest of the record too
         geometry = {k: round(v * spec.data.size / record.size) for k, v in geometry.items()}
     return spec.model_copy(
         update={
@@ -80,17 +80,19 @@ def complete(spec: RunSpec) -> RunSpec:
 
 
 def _with_defaults(part: Part) -> Part:
-    """A part with all its hyper-parameters; a class from outside the registry keeps its own defaults to itself."""
+    """A part with all its hyper-parameters; the defaults of a class from outside the registry are not listed."""
     if part.name not in part.registry:
         return part
-    own = {k: p.default for k, p in hyperparameters(part.cls).items() if p.default is not p.empty}
-    return part.model_copy(update={k: v for k, v in own.items() if k not in part.params and k not in part.fields()})
+    defaults = {k: p.default for k, p in hyperparameters(part.cls).items() if p.default is not p.empty}
+    return part.model_copy(
+        update={k: v for k, v in defaults.items() if k not in part.params and k not in part.fields()}
+    )
 
 
-def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
-    """A batch size that was left open shrinks to what the training images can fill."""
-    asked_for = asked.train.batch is not None and resolved.train.epochs != 0
-    if asked_for or resolved.sampler is None:
+def fit_batch(requested: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
+    """A batch size that was not set shrinks to what the training images can fill."""
+    is_requested = requested.train.batch is not None and resolved.train.epochs != 0
+    if is_requested or resolved.sampler is None:
         return resolved
     batch = min(resolved.train.batch or 0, len(labels))
     per_class = hyperparameters(resolved.sampler.cls).get("per_class")
@@ -107,8 +109,8 @@ def fit_batch(asked: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
 
 
 def takes_classes(spec: RunSpec) -> bool:
-    """Does the loss compare samples with its own proxies, not with each other? Of one of another library it is not
-    known."""
+    """Does the loss compare samples with its proxies, not with each other? False for losses of other libraries, where
+    this is not known."""
     cls = spec.loss.cls
     return issubclass(cls, Loss) and cls.has_proxies
 
@@ -118,8 +120,8 @@ def _fill(part: Settings, values: dict[str, Any]) -> Settings:
 
 
 def record_of(model: ModelSpec) -> InputRecord:
-    """How the backbone wants its input. Some networks know it only once they are built; one from outside is always
-    built, so that what is wrong with it is said before any data are read."""
+    """What input the backbone expects. Some networks know it only once they are built; one from outside is always
+    built, so that its errors appear before any data are read."""
     part = BACKBONES[model.backbone]
     record = getattr(part, "record", None)
     return record if isinstance(record, InputRecord) and source_of(part) is None else _built(model.backbone, part)
@@ -127,6 +129,7 @@ def record_of(model: ModelSpec) -> InputRecord:
 
 @lru_cache(maxsize=16)
 def _built(name: str, part: Any) -> InputRecord:
-    """The record of a network that is built for it; `part` is what the name stands for now, which may be edited."""
+    """The record of a network, which is built to read it; `part` is the current class of that name, which may be
+    edited."""
     with torch.random.fork_rng(devices=[]):
         return create_backbone(name).record

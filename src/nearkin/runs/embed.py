@@ -98,7 +98,7 @@ def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, sk
     names of those folders.
 
     Parameters:
-        load: gives the embedder; called once all else is known to be right.
+        load: gives the embedder; called after everything else was checked.
         images: a folder, or one image.
         output: the .npz file.
         skip: leave unreadable images out instead of stopping at the first.
@@ -145,14 +145,14 @@ def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "aut
     Example:
         nearkin.load("3f2a").embed("photos/")                       # (N, D)
     """
-    found = run if isinstance(run, Run) else Store(runs).find(str(run))
-    if not found.final:
-        raise NearkinError(f"run {found.hash} is not finished; start the same training again to finish it")
+    stored = run if isinstance(run, Run) else Store(runs).find(str(run))
+    if not stored.final:
+        raise NearkinError(f"run {stored.hash} is not finished; start the same training again to finish it")
     if trust:
-        consent(import_paths(found.stored))
-    spec = found.spec
+        consent(import_paths(stored.stored))
+    spec = stored.spec
     model = rebuild(spec)
-    load_model(model, found)
+    load_model(model, stored)
     data = spec.data
     return Embedder(model, size=data.size or 0, resize=data.resize or 0, keep=data.keep, device=pick_device(device))
 
@@ -177,13 +177,13 @@ def embed(
 
 
 def rebuild(spec: RunSpec) -> Model:
-    """The network of a spec; its weights are about to be loaded, so none are read from elsewhere."""
+    """The network of a spec without pretrained weights: those of the run will be loaded."""
     settings = spec.model.model_dump(exclude={"views", "weights"})
     return build_model(**settings)
 
 
 def load_model(model: Model, run: Run) -> None:
-    """Put the chosen weights of a run into a model; every process gets those that rank 0 reads."""
+    """Put the chosen weights of a run into a model; rank 0 reads them for all processes."""
     state = ranks().share(lambda: run.load("model.pt"))
     if state is None:
         raise run.damaged(f"model.pt is missing; `nearkin runs rm {run.hash}` and train again")

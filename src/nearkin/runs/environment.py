@@ -9,7 +9,7 @@ from typing import Any
 
 
 def environment() -> dict[str, Any]:
-    """Versions, commit, CPU, cores and threads, as environment.json has them."""
+    """Versions, commit, CPU, cores and threads, as they are stored in environment.json."""
     import torch  # here: whoever reads runs needs none of it
 
     packages = ("nearkin", "torch", "numpy", "scikit-learn", "pillow", "matplotlib")
@@ -32,8 +32,8 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of nearkin's own checkout, `+` when its tree was changed; None when it is installed elsewhere, also
-    inside another project's repository."""
+    """The commit of nearkin's checkout, with `+` if the tree was changed; None if nearkin is installed otherwise, even
+    inside the repository of another project."""
     package = Path(__file__).parents[1]
     git = ["git", "--no-optional-locks", "-C", str(package)]  # a kill must not leave the user's index locked
     try:

@@ -1,4 +1,4 @@
-"""TensorBoard events of a run, for those who watch curves there. The log itself is `log.jsonl`."""
+"""TensorBoard events of a run, for users who watch curves there. The log itself is `log.jsonl`."""
 
 import os
 from collections.abc import Callable
@@ -15,10 +15,10 @@ def silent(entry: dict[str, Any]) -> None:
 
 
 def tensorboard(folder: Path) -> Watch:
-    """A watcher that writes every entry of the log as events into `folder`, which is refused where it is a link."""
+    """A watcher that writes every entry of the log as events into `folder`, which must not be a link."""
     if folder.is_symlink():
         raise NearkinError(
-            f"{folder} is a link to {os.readlink(folder)}: in a run nothing is written through links; remove it"
+            f"{folder} is a link to {os.readlink(folder)}: nearkin does not write through links in a run; remove it"
         )
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -41,7 +41,7 @@ def tensorboard(folder: Path) -> Watch:
 
 
 def both(first: Watch, second: Watch) -> Watch:
-    """A watcher that tells two others."""
+    """A watcher that calls two others."""
 
     def watch(entry: dict[str, Any]) -> None:
         first(entry)

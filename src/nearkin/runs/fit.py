@@ -1,4 +1,4 @@
-"""`nearkin.train`: one run, from its spec to a final model; then its test, a second act."""
+"""`nearkin.train`: one run, from its spec to a final model; its test comes after that."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -49,17 +49,17 @@ def train(
 ) -> Run:
     """Train, select on validation classes, store the final model; then test it, once.
 
-    A finished run is returned as it is; an interrupted one goes on where its last checkpoint was. The caller's random
-    state and torch's settings are afterwards what they were.
+    A finished run is returned as it is; an interrupted one continues from its last checkpoint. The caller's random
+    state and torch's settings are restored afterwards.
 
     Parameters:
-        spec: words, as one string or a mapping, or a tree, as in YAML; a `RunSpec`; or a run that is prepared already.
+        spec: words, as one string or a mapping, or a tree, as in YAML; a `RunSpec`; or a prepared run.
         runs: the folder of the stored runs, or the store itself.
         test: test the final model; `nearkin.test` does it later.
         watch: called with every entry of the log; None: progress is shown on stderr. `nearkin.runs.events.silent` is
             quiet.
         tensorboard: write TensorBoard events too.
-        until: the epoch after which it pauses, with a checkpoint; the same call without it goes on from there.
+        until: the epoch after which it pauses, with a checkpoint; the same call without it continues from there.
         words: further settings, over those of `spec`: `train(spec, seed=1)`; not for a prepared run.
 
     Example:
@@ -86,8 +86,8 @@ def train(
                     _fit(run, prepared, watching, device, until)
             here.wait()  # rank 0 has written final.json
             spec = prepared.spec
-            del prepared  # the test reads its own
-            if test and run.final:  # not while it pauses
+            del prepared  # the test reads the data again
+            if test and run.final:  # not if it paused
                 measure(store, run, device=device, spec=spec)
         here.wait()
     return run
@@ -102,8 +102,8 @@ def _watched(run: Run, watch: Watch | None, tensorboard: bool) -> Iterator[Watch
 
 
 def _finish(run: Run) -> None:
-    """What a kill left undone after the last result was stored, if anything. A store that cannot be written, or a run
-    that another process is at, can be shown all the same."""
+    """Finish what a kill interrupted after the last result was stored, if anything. A store without write permission,
+    or a run that another process holds, can be shown all the same."""
     if run.untidy:
         with suppress(NearkinError, OSError), run.lock():
             run.tidy()
@@ -112,7 +112,7 @@ def _finish(run: Run) -> None:
 @contextmanager
 def deterministic_torch(device: torch.device) -> Iterator[None]:
     """Inside, torch is deterministic; afterwards its settings and its random state, on the CPU and on the device, are
-    the caller's again."""
+    restored."""
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -136,19 +136,19 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         objective.check_memory()
         memory = Memory(spec.memory.size, model.dim, warmup=spec.memory.warmup, device=device)
     if here.world > 1 and objective.mixes:
-        raise NearkinError("mixup mixes images of different processes: train it with one")
+        raise NearkinError("mixup would mix images of different processes: train with one process")
     if spec.train.epochs:  # refused before features are computed
         make_optimiser(spec.train, model, objective)
         if spec.train.chunk is not None:
             check_chunks(spec.train.chunk, model, objective)
-    again = (run.path / "spec.yaml").exists() and not run.begun  # begun before, and nothing was saved
+    again = (run.path / "spec.yaml").exists() and not run.begun  # started before, but nothing was saved
     run.start(spec, split=split.to_dict(), processes=here.world, data_hash=prepared.data_hash, split_hash=split.hash())
     source = make_source(prepared, model.to(device))
     synchronise(model)
     fit_head(model, source, split.train, prepared.labels, device)
     sampler = _sampler(run, prepared, model, source, device)
     watch({"plan": _plan(run, prepared, sampler, again=again)})
-    done = fit(
+    progress = fit(
         run,
         spec.train,
         model,
@@ -163,11 +163,11 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         watch=watch,
         until=until,
         lower=metric_of(spec.train.select).sign < 0,
-        **({"after_epoch": _keeping_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
+        **({"after_epoch": _store_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
     )
-    if done is None:  # paused
+    if progress is None:  # paused
         return
-    run.promote(model_file(done.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
+    run.promote(model_file(progress.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
     here.wait()
     load_model(model, run)
     z_train, z_val = (embed(model, source, rows, device) for rows in (split.train, split.val))
@@ -177,14 +177,14 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         run.write_json(
             "final.json",
             {
-                "epoch": done.best_epoch,
-                "epochs_trained": done.epoch,
-                "steps": done.step,
+                "epoch": progress.best_epoch,
+                "epochs_trained": progress.epoch,
+                "steps": progress.step,
                 "rule": spec.protocol.cls.rule,
-                "select": spec.train.select if done.validation else None,
-                "validation": done.validation or _measured(z_val, prepared.val_labels, spec.train.select),
+                "select": spec.train.select if progress.validation else None,
+                "validation": progress.validation or _measured(z_val, prepared.val_labels, spec.train.select),
                 "train": space(z_train, prepared.labels),
-                "seconds": round(done.seconds, 1),
+                "seconds": round(progress.seconds, 1),
                 **prepared.about,
             },
         )
@@ -193,7 +193,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
 
 def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
     """A head that is computed, not trained (pca): from the pooled features of the training images, not augmented. Every
-    process has them all, and computes the same."""
+    process has all of them and computes the same head."""
     if isinstance(model.head, FittedHead):
         with model.headless():
             features = embed(model, source, rows, device, title="Features of the training images")  # (N, F)
@@ -201,7 +201,7 @@ def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray,
 
 
 def _sampler(run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device) -> Any:
-    """The sampler of a run; one with a bank is filled, unless a checkpoint will."""
+    """The sampler of a run; its bank, if it has one, is filled unless a checkpoint will do so."""
     part = prepared.spec.sampler
     assert part is not None  # resolved
     train = prepared.spec.train
@@ -213,7 +213,7 @@ def _sampler(run: Run, prepared: Prepared, model: Model, source: Source, device:
 
 
 def _plan(run: Run, prepared: Prepared, sampler: Any, *, again: bool) -> dict[str, Any]:
-    """What is about to be done, for people."""
+    """What will be done, for the user."""
     train = prepared.spec.train
     per_epoch = train.batches_per_epoch or len(sampler)
     warmup = 0 if train.warmup_counts else train.warmup
@@ -246,31 +246,31 @@ def _validation(prepared: Prepared, source: Source, device: torch.device) -> Cal
     return validate
 
 
-def _keeping_test_embeddings(
+def _store_test_embeddings(
     run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device
 ) -> Callable[[int], None]:
-    """Epoch -> the test embeddings of that epoch are stored, without labels."""
+    """A function that stores the test embeddings of an epoch, without labels."""
 
-    def keep(epoch: int) -> None:
+    def store(epoch: int) -> None:
         z = embed(model, source, prepared.split.test.images, device).numpy()  # raw, float32: as the test has them
         if ranks().first:
             with run.put(f"curve/epoch-{epoch:04d}.npy") as file:
                 np.save(file, z)
 
-    return keep
+    return store
 
 
 def _measured(z: torch.Tensor, labels: np.ndarray, select: str) -> dict[str, float]:
-    """Validation metrics of a model that nothing chose: the untrained one."""
+    """Validation metrics of a model that was not selected: the untrained one."""
     return evaluate(z, labels, k=(1,), metrics=["recall@1", select]).metrics if len(z) else {}
 
 
 def space(z: torch.Tensor, labels: np.ndarray) -> dict[str, float | None]:
     """Spectrum and densities of the training embeddings; None where they are undefined (ρ of two dimensions)."""
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for name in SPACE:
         try:
-            found |= evaluate(z, labels, metrics=[name]).metrics
+            values |= evaluate(z, labels, metrics=[name]).metrics
         except NearkinError:
-            found[name] = None
-    return found
+            values[name] = None
+    return values

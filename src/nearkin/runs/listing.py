@@ -1,7 +1,7 @@
-"""Runs as rows: what they are and how far they are, read from plain files. Nothing that a spec names is imported."""
+"""Runs as rows of a table: settings, state and figures, read from plain files. No import path of a spec is imported."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from nearkin.runs.log import read_log
 from nearkin.runs.store import Run, Store
 from nearkin.units import AGE, SHARE
 
+Where = Mapping[str, Any] | Sequence[str]  # {"dim": [128, 512]} or ["dim=128", "dim=512"]: a slice of runs
 COLUMNS = (
     "run",
     "state",
@@ -30,7 +31,7 @@ COLUMNS = (
 )
 FIGURES = ("validation map_at_r", "map_at_r", "recall@1")
 SHARED = ("data", "backbone", "dim", "seed")  # columns that stand above the table where all runs have the same value
-# filled in by nearkin, mostly: not worth a word
+# mostly filled in by nearkin: not shown
 QUIET = {
     "data.size",
     "data.crop",
@@ -90,17 +91,31 @@ class Listing(Shown):
         return dicts
 
 
-def find_runs(runs: Path | str = "runs", *, where: Mapping[str, Any] | None = None, sort: str | None = None) -> Listing:
+def find_runs(runs: Path | str = "runs", *, where: Where = (), sort: str | None = None) -> Listing:
     """All stored runs, or those that fit.
 
     Parameters:
         runs: the folder of the stored runs.
-        where: setting -> value, as {"loss": "margin"}.
+        where: setting -> value, or a list of values, as {"loss": "margin"}; or words, as ["loss=margin"].
         sort: a column, as "map_at_r": figures best first, others ascending.
     """
     stored = {run.hash: run for run in Store(runs).runs()}
-    rows = select([row(run) for run in stored.values()], dict(where or {}), sort)
+    rows = select([row(run) for run in stored.values()], conditions(where), sort)
     return Listing(rows, stored, f"no such runs in {runs}" if where else f"no runs in {runs}")
+
+
+def conditions(where: Where) -> dict[str, list[str]]:
+    """Setting -> the values that it may have, as text, from a mapping or from KEY=VALUE words."""
+    if isinstance(where, Mapping):
+        lists = {key: value if isinstance(value, list) else [value] for key, value in where.items()}
+        return {key: [str(value) for value in values] for key, values in lists.items()}
+    values: dict[str, list[str]] = {}
+    for word in where:
+        key, equals, value = word.partition("=")
+        if not equals or not key or not value:
+            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def has_checksums(run: Run) -> bool:
@@ -114,10 +129,10 @@ def has_checksums(run: Run) -> bool:
 def row(run: Run) -> dict[str, Any]:
     """One run: state, data, loss, backbone, dim, seed, validation and test figures, age in seconds, and its words. A
     run that cannot be read is a row too, with the reason as its state."""
-    told: dict[str, Any] = {"run": run.hash, **dict.fromkeys(COLUMNS[1:]), "words": {}}
+    columns: dict[str, Any] = {"run": run.hash, **dict.fromkeys(COLUMNS[1:]), "words": {}}
     try:
         words = flatten(run.stored)
-        told |= {
+        columns |= {
             "data": words.get("data.name"),
             "loss": words.get("loss.name"),
             "dim": words.get("model.dim"),
@@ -125,17 +140,17 @@ def row(run: Run) -> dict[str, Any]:
             "seed": words.get("train.seed"),
         }
         if words.get("train.epochs") == 0:
-            told["loss"] = "(untrained)"
-        told |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
-        told |= {"state": state(run)} | _figures(run)
+            columns["loss"] = "(untrained)"
+        columns |= {"words": words, "age": round(time.time() - (run.path / "spec.yaml").stat().st_mtime)}
+        columns |= {"state": state(run)} | _figures(run)
     except (NearkinError, OSError, LookupError, TypeError, AttributeError, ValueError) as error:
         reason = str(error) if isinstance(error, NearkinError) else f"damaged ({type(error).__name__}: {error})"
-        told["state"] = reason.removeprefix(f"run {run.hash} ").removeprefix("is ")
-    return told
+        columns["state"] = reason.removeprefix(f"run {run.hash} ").removeprefix("is ")
+    return columns
 
 
 def state(run: Run) -> str:
-    """tested; final, untested; a trial; failed and why; begun and how far."""
+    """In words: tested; final, untested; trial; failed and why; or begun and how far."""
     if run.tested:
         return "tested"
     if run.final:
@@ -149,7 +164,7 @@ def state(run: Run) -> str:
 
 
 def place(epoch: Any, epochs: Any) -> str:
-    """Where a training stands: `3/8`, or `warm-up` in epochs before the first."""
+    """How far training is: `3/8`, or `warm-up` before the first epoch."""
     return "warm-up" if isinstance(epoch, int) and epoch < 1 else f"{epoch}/{epochs}"
 
 
@@ -166,7 +181,7 @@ def _figures(run: Run) -> dict[str, Any]:
 
 
 def describe(stored: dict[str, Any]) -> str:
-    """A stored spec in a few words: what differs from the defaults."""
+    """A stored spec in short: the settings that differ from the defaults."""
     words = flatten(stored)
     known = {part: r[words[f"{part}.name"]] for part, r in REGISTRIES.items() if words.get(f"{part}.name") in r}
     shown: dict[str, Any] = {key: words[key] for key in ("data.name", "model.backbone", "loss.name") if key in words}
@@ -183,19 +198,19 @@ def title(run: Run) -> str:
         return str(error)
 
 
-def select(rows: list[dict[str, Any]], where: dict[str, Any], sort: str | None) -> list[dict[str, Any]]:
+def select(rows: list[dict[str, Any]], where: Mapping[str, list[str]], sort: str | None) -> list[dict[str, Any]]:
     """The rows whose words have these values, sorted by a column: figures best first, others ascending."""
-    wanted = {ALIASES.get(key, key): value for key, value in where.items()}
-    known = {key for each in rows for key in each["words"]}
+    wanted = {ALIASES.get(key, key): values for key, values in where.items()}
+    known = {key for row in rows for key in row["words"]}
     for key in wanted:
         if rows and key not in known:
             raise NearkinError(f"where={key}: no stored run has it; {choices(key, known | set(ALIASES))}")
-    kept = [each for each in rows if all(str(each["words"].get(k)) == str(v) for k, v in wanted.items())]
+    selected = [row for row in rows if all(str(row["words"].get(k)) in values for k, values in wanted.items())]
     if sort is None:
-        return kept
+        return selected
     if sort not in COLUMNS:
         raise NearkinError(f"sort={sort}: {choices(sort, COLUMNS)}")
     figures = sort.endswith(("map_at_r", "recall@1"))
-    present = [each for each in kept if each[sort] is not None]
-    absent = [each for each in kept if each[sort] is None]
-    return sorted(present, key=lambda each: each[sort], reverse=figures) + absent
+    present = [row for row in selected if row[sort] is not None]
+    absent = [row for row in selected if row[sort] is None]
+    return sorted(present, key=lambda row: row[sort], reverse=figures) + absent

@@ -19,9 +19,9 @@ class RunLocked(NearkinError):
 def locked_run(path: Path) -> Iterator[None]:
     """Hold the lock of a run's directory; it is freed by the system when the process dies, however it dies."""
     file = path / "lock"
-    if file.is_symlink():  # the lock's file is emptied when it is taken
+    if file.is_symlink():  # taking the lock empties its file
         target = os.readlink(file)
-        raise NearkinError(f"{file} is a link to {target}: nothing is written through it; remove the link")
+        raise NearkinError(f"{file} is a link to {target}: nearkin does not write through links; remove it")
     lock = FileLock(file)
     with explained(file):
         path.mkdir(parents=True, exist_ok=True)

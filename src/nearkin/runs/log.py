@@ -8,15 +8,15 @@ from typing import Any
 
 from nearkin.storage import sync_open
 
-FLUSH_SECONDS = 1.0  # how old the end of a log may be, for those who watch it
+FLUSH_SECONDS = 1.0  # a log on the disk may lag behind by this much
 
 
 class Log:
     """The open log of a run: one JSON object per line.
 
     Lines are written in blocks, at least once a second while there are new ones: a step of a small network takes a
-    millisecond, and a line of its own would be a noticeable part of it. Whoever opened the file flushes the log before
-    closing it.
+    millisecond, and writing each line separately would be a noticeable part of it. Flush the log before closing the
+    file.
 
     Parameters:
         file: a text file, open for writing.
@@ -34,15 +34,15 @@ class Log:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all lines so far to the system, for those who watch."""
+        """Write all lines so far to the file, for other processes that read it."""
         lines, self._waiting = self._waiting, []
         self._file.write("".join([json.dumps(entry) + "\n" for entry in lines]))
         self._file.flush()
         self._written = time.monotonic()
 
     def sync(self) -> int:
-        """Wait until all lines so far are on the disk. Returns the bytes of the log, which a checkpoint keeps: after a
-        power cut the log must not be shorter than the checkpoint says."""
+        """Wait until all lines so far are on the disk. Returns the size of the log in bytes, which a checkpoint
+        stores: after a power cut the log must not be shorter than the checkpoint says."""
         self.flush()
         sync_open(self._file)
         return self._file.tell()
@@ -54,7 +54,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 class LogReader:
-    """Reads what has been added to a log since it was last asked: a look at a long log costs nothing.
+    """Reads what was added to a log since the last call, so that following a long log is cheap.
 
     Parameters:
         path: the log; it need not exist yet.
@@ -65,7 +65,7 @@ class LogReader:
         self._offset = 0
 
     def more(self) -> list[dict[str, Any]]:
-        """The whole lines that are new. After the log was cut back (a resumed run) it is read from its beginning."""
+        """The new complete lines. After the log was truncated (a resumed run) it is read from its beginning."""
         try:
             with open(self.path, "rb") as file:
                 if self._offset > file.seek(0, 2):
@@ -74,13 +74,13 @@ class LogReader:
                 new = file.read()
         except OSError:  # not there, or a folder in its place
             return []
-        whole = new[: new.rfind(b"\n") + 1]  # the rest is still being written, or was cut short
-        self._offset += len(whole)
+        complete = new[: new.rfind(b"\n") + 1]  # the rest is still being written, or was truncated
+        self._offset += len(complete)
         entries = []
-        for line in whole.splitlines():
+        for line in complete.splitlines():
             try:
                 entry = json.loads(line)
-            except (ValueError, RecursionError):  # cut short, and then written on
+            except (ValueError, RecursionError):  # truncated, then continued
                 continue
             if isinstance(entry, dict):
                 entries.append(entry)

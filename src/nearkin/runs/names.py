@@ -1,7 +1,8 @@
-"""Under which name a run is stored: today's, or that of the former rule.
+"""The name under which a run is stored: by the current rule, or by the former one.
 
 Until commit 0f3455b the names of runs covered settings that nothing reads: the momentum of adamw, or the learning rate
-of an untrained network. Runs that were stored under such a name keep it, and are found by it: nobody trains them again.
+of an untrained network. Runs that were stored under such a name keep it and are found by it, so that they are not
+trained again.
 """
 
 from typing import Any
@@ -17,9 +18,9 @@ from nearkin.runs.sums import curve_files
 
 
 def run_of(store: Store, prepared: Prepared, *, writes: bool = True) -> Run:
-    """The run of a store that prepared settings stand for, whether it exists or not: under its name or, where it was
-    stored by an older nearkin, under its former one. Refused is one that is not what is asked for, and a test curve
-    that would lack epochs.
+    """The run of prepared settings in a store, whether it exists or not: under its name or, if an older nearkin stored
+    it, under its former one. A stored run with other settings is refused, and so is a test curve that would lack
+    epochs.
 
     Parameters:
         store: where runs are stored.
@@ -38,27 +39,26 @@ def run_of(store: Store, prepared: Prepared, *, writes: bool = True) -> Run:
 
 
 def names_of(prepared: Prepared) -> tuple[str, ...]:
-    """All names that a run may be stored under, today's first."""
+    """All names that a run may be stored under, the current one first."""
     return tuple(dict.fromkeys((prepared.hash, prepared.name_of(former(prepared), former=True))))
 
 
 def check_curve(run: Run, spec: RunSpec) -> None:
-    """Refuse to go on with a run so that its test curve would lack epochs: one that was begun without train.curve, or
-    one that was begun with it."""
-    kept = curve_files(run.path)
-    if run.final or not run.begun or not (spec.train.curve or kept):
+    """Refuse to continue a run if its test curve would lack epochs: train.curve must be the same from the beginning."""
+    stored = curve_files(run.path)
+    if run.final or not run.begun or not (spec.train.curve or stored):
         return
     done = (run.load("checkpoint.pt") or {})["progress"]["epoch"]
-    whole = kept[: max(done, 0)] == [f"curve/epoch-{epoch:04d}.npy" for epoch in range(1, done + 1)]
-    if spec.train.curve and not whole:
+    complete = stored[: max(done, 0)] == [f"curve/epoch-{epoch:04d}.npy" for epoch in range(1, done + 1)]
+    if spec.train.curve and not complete:
         raise NearkinError(
             f"train.curve=true: run {run.hash} was trained to epoch {done} without a test curve, which would lack "
-            f"these epochs; go on without train.curve, or `nearkin runs rm {run.hash}` and train it anew"
+            f"these epochs; continue without train.curve, or `nearkin runs rm {run.hash}` and train it again"
         )
     if done > 0 and not spec.train.curve:
         raise NearkinError(
             f"train.curve=false: run {run.hash} was trained to epoch {done} with a test curve, which would lack the "
-            f"epochs to come; go on with train.curve=true, or `nearkin runs rm {run.hash}` and train it anew"
+            f"epochs to come; continue with train.curve=true, or `nearkin runs rm {run.hash}` and train it again"
         )
 
 
@@ -67,12 +67,12 @@ def check_curve(run: Run, spec: RunSpec) -> None:
 
 def former(prepared: Prepared) -> RunSpec:
     """The resolved spec as the former rule stored it."""
-    asked = prepared.asked or prepared.spec
+    asked = prepared.requested or prepared.spec
     return fit_batch(asked, with_weights(resolved_before(asked)), prepared.labels)
 
 
 def resolved_before(spec: RunSpec) -> RunSpec:
-    """Nothing left open, and some settings at their defaults that nothing reads."""
+    """All settings filled in, and some of those that nothing reads at their defaults."""
     filled = without_idle(fill(spec))
     if filled.train.epochs == 0 and (plain := untrained(filled)) != spec:
         return resolved_before(plain)
@@ -80,7 +80,7 @@ def resolved_before(spec: RunSpec) -> RunSpec:
 
 
 def without_idle(spec: RunSpec) -> RunSpec:
-    """The same with these three at their defaults where nothing reads them."""
+    """The same spec, with three settings at their defaults where nothing reads them."""
     data: dict[str, Any] = {}
     model: dict[str, Any] = {}
     train: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def without_idle(spec: RunSpec) -> RunSpec:
 
 
 def untrained(spec: RunSpec) -> RunSpec:
-    """Of a spec with epochs=0: data, protocol, network, seed."""
+    """The part of a spec with epochs=0 that matters: data, protocol, network, seed."""
     crops = {key: DataSpec.model_fields[key].default for key in ("augment", "crop", "crop_scale", "crop_ratio", "flip")}
     return RunSpec(
         data=spec.data.model_copy(update=crops),

@@ -1,7 +1,7 @@
-"""All that is decided before the first step of a run, and all that training may know.
+"""Everything that is decided before the first step of a run, and all that training may know.
 
 Labels, columns and class names of test rows are not in it: `runs/test.py` reads them from the data, once the run is
-stored as final. Nor are paths, but for data.cache=none, where pixels are read from named files (data/forms.py).
+stored as final. Nor are paths, except with data.cache=none, where pixels are read from named files (data/forms.py).
 """
 
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ MOST_DIMENSIONS = 65_536
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training is given: the resolved spec, rows, labels of training and validation rows, pixels."""
+    """The input of training: the resolved spec, rows, labels of training and validation rows, pixels."""
 
     spec: RunSpec
     split: Split  # rows alone
@@ -55,9 +55,9 @@ class Prepared:
     val_labels: np.ndarray  # (V,) of the validation rows
     pixels: PixelSource  # of all rows
     data_hash: str
-    about: dict[str, Any]  # how many images and classes, for people
+    about: dict[str, Any]  # the numbers of images and classes, for the user
     seen: Records = ()  # what its weights will have seen (runs/seen.py)
-    asked: RunSpec | None = None  # the spec before anything was filled in, for its former name (runs/names.py)
+    requested: RunSpec | None = None  # the spec before anything was filled in, for its former name (runs/names.py)
 
     @cached_property
     def hash(self) -> str:
@@ -65,33 +65,33 @@ class Prepared:
         return self.name_of(self.spec)
 
     def name_of(self, spec: RunSpec, *, former: bool = False) -> str:
-        """The name of a resolved spec on these data, by today's or by the former rule."""
+        """The name of a resolved spec on these data, by the current or by the former rule."""
         versions = {"loop": loop.VERSION, "transforms": transforms_module.VERSION}
         return spec.hash(self.data_hash, self.split.hash(), former=former, **versions)
 
 
 def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
-    """Fill open settings, read the data, split them. `known` remembers data from call to call, for studies."""
-    asked, spec = spec, with_weights(resolve(spec))
+    """Fill in unset settings, read the data, split them. `known` keeps data from call to call, for studies."""
+    requested, spec = spec, with_weights(resolve(spec))
     check_network(spec)
-    if spec.train.epochs and asked.train.batch is not None and spec.sampler is not None:
-        check_batches(spec.sampler, asked.train.batch)
+    if spec.train.epochs and requested.train.batch is not None and spec.sampler is not None:
+        check_batches(spec.sampler, requested.train.batch)
     table = read_table(spec.data) if known is None or key_of(spec.data) not in known else None
     if table is not None:  # before hours of decoding
         before = Division(table, make_split(spec, table))
         augment_of(spec.data, table)
-        check(fit_batch(asked, spec, before.labels), before)
+        check(fit_batch(requested, spec, before.labels), before)
     data = read_data(spec.data, known, table)
     division = data.divided(spec.protocol)
     split, labels = division.split, division.labels
-    check(fit_batch(asked, spec, labels), division)
-    known_now = {"validates": len(split.val) > 0, "skips": len(data.skipped) > 0, "augment": data.table.augment}
-    spec = fit_batch(asked, resolve(spec, **known_now), labels)
-    seen, own = seen_by(spec.model.weights), division.record(spec.data.name, data)
+    check(fit_batch(requested, spec, labels), division)
+    facts = {"validates": len(split.val) > 0, "skips": len(data.skipped) > 0, "augment": data.table.augment}
+    spec = fit_batch(requested, resolve(spec, **facts), labels)
+    seen, record = seen_by(spec.model.weights), division.record(spec.data.name, data)
     if seen:
         division.once(
             content_of(spec.model.weights or ""),
-            lambda: check_unseen(spec.model.weights, seen, own, data.table, split, data.contents),
+            lambda: check_unseen(spec.model.weights, seen, record, data.table, split, data.contents),
         )
     return Prepared(
         spec=spec,
@@ -100,14 +100,19 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
         val_labels=division.val_labels,
         pixels=pixels_of(spec, data),
         data_hash=data.hash,
-        about={"split": division.about, "skipped_images": len(data.skipped), **recipe_of(asked), **outside_in(spec)},
-        seen=(own, *seen) if spec.train.epochs else seen,
-        asked=asked,
+        about={
+            "split": division.about,
+            "skipped_images": len(data.skipped),
+            **recipe_of(requested),
+            **outside_in(spec),
+        },
+        seen=(record, *seen) if spec.train.epochs else seen,
+        requested=requested,
     )
 
 
 def recipe_of(asked: RunSpec) -> dict[str, Any]:
-    """The recipe of a run, and what was set otherwise: key -> [the recipe's value, the run's]."""
+    """The recipe of a run, and what was set differently: key -> [the recipe's value, the run's]."""
     if asked.recipe is None:
         return {}
     words = flatten(complete(fill(asked)).whole())  # also what nothing reads: the recipe says it too
@@ -115,18 +120,18 @@ def recipe_of(asked: RunSpec) -> dict[str, Any]:
 
 
 def outside_in(spec: RunSpec) -> dict[str, Any]:
-    """What counts in the name of a run from outside nearkin: `modules`, each with the hash of its text, and `packages`,
-    each with its version."""
+    """What is outside nearkin and part of a run's name: `modules`, each with the hash of its text, and `packages`, each
+    with its version."""
     parts = spec.parts().values()
     modules = {module: text for part in parts for module, text in modules_of(part).items()}
     packages = sorted({package for part in parts if (package := package_of(part)) is not None})
-    found = {"modules": dict(sorted(modules.items())), "packages": packages}
-    return {what: value for what, value in found.items() if value}
+    named = {"modules": dict(sorted(modules.items())), "packages": packages}
+    return {what: value for what, value in named.items() if value}
 
 
 def with_weights(spec: RunSpec) -> RunSpec:
-    """The same spec with the path of the file that `weights=imagenet` stands for, so that it counts by its content. The
-    weights that come in a package keep their name."""
+    """The same spec with the path of the file that `weights=imagenet` means, so that its content is hashed. Weights
+    that come in a package keep their name."""
     if spec.model.weights != "imagenet":
         return spec
     path = imagenet(spec.model.backbone)
@@ -136,8 +141,8 @@ def with_weights(spec: RunSpec) -> RunSpec:
 
 
 def check_network(spec: RunSpec) -> None:
-    """Weights that are not there or do not fit, images that the network cannot take, and embeddings beyond reason are
-    refused before any data are read."""
+    """Refuse missing weights, weights that do not fit, images of a wrong size, and too large embeddings, before any
+    data are read."""
     name, weights, head = spec.model.backbone, spec.model.weights, HEADS[spec.model.head or "linear"]
     if weights is not None and weights != "imagenet":
         path = Path(weights).expanduser()
@@ -153,7 +158,7 @@ def check_network(spec: RunSpec) -> None:
             f"{spec.train.epochs}"
         )
     if (spec.model.dim or 0) > MOST_DIMENSIONS:
-        raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature has 64 to 1024")
+        raise NearkinError(f"model.dim={spec.model.dim}: at most {MOST_DIMENSIONS}; the literature uses 64 to 1024")
     if spec.model.head != "none":
         searched = f"model.dim={spec.model.dim}: the working memory of its test"
         check_memory(peak_bytes(spec.model.dim or 0), searched, "take fewer dimensions")
@@ -167,14 +172,14 @@ def check_network(spec: RunSpec) -> None:
 
 
 def check_batches(sampler: SamplerSpec, batch: int) -> None:
-    """A sampler that cannot make batches of this size from any data is refused before they are read."""
+    """Refuse a sampler that cannot make batches of this size from any data, before the data are read."""
     defaults = {key: parameter.default for key, parameter in hyperparameters(sampler.cls).items()}
     sampler.cls.check_settings(batch, **defaults | sampler.params)
 
 
 def check_objective(spec: RunSpec) -> None:
-    """Loss, miner and regulariser that do not go together or refuse a hyper-parameter, a memory beside them, and
-    settings of a parameter group that is not there."""
+    """Refuse loss, miner, regulariser and memory that do not fit together, wrong hyper-parameters, and settings of a
+    parameter group that does not exist."""
     with torch.random.fork_rng(devices=[]):  # a small one, to see what goes together
         objective = build_objective(**parts_of(spec), num_classes=2, dim=spec.model.dim or 8)
     if spec.memory.size:
@@ -183,7 +188,7 @@ def check_objective(spec: RunSpec) -> None:
 
 
 def check_groups(spec: RunSpec, method: Method) -> None:
-    """Settings of a parameter group that neither the network nor the method has are refused."""
+    """Refuse settings of a parameter group that neither the network nor the method has."""
     groups = {"backbone", "head", *(group["name"] for group in method.parameter_groups())}
     if unknown := sorted(set(spec.train.groups) - groups):
         raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
@@ -191,7 +196,7 @@ def check_groups(spec: RunSpec, method: Method) -> None:
 
 @lru_cache(maxsize=16)
 def _check_fit(name: str, part: Any, path: Path, size: int, time: int) -> None:
-    """Read a file of weights once; `part` is what the name stands for now, size and time say which file it is."""
+    """Read a file of weights once; `part` is the current class of that name, size and time identify the file."""
     with torch.random.fork_rng(devices=[]):
         fitting(create_backbone(name), path)
 
@@ -208,21 +213,21 @@ def pixels_of(spec: RunSpec, data: Data) -> PixelSource:
 
 
 def augment_of(data: DataSpec, table: Table) -> Augment:
-    """What training may do to the images: what the data set says, and over it what the spec says."""
-    said = {key: value for key in ("crop_scale", "crop_ratio", "flip") if (value := getattr(data, key)) is not None}
-    augment = replace(table.augment, kind=data.augment, **said)
+    """How training may augment the images: as the data set says, unless the spec says otherwise."""
+    chosen = {key: value for key in ("crop_scale", "crop_ratio", "flip") if (value := getattr(data, key)) is not None}
+    augment = replace(table.augment, kind=data.augment, **chosen)
     if data.crop_ratio is not None and augment.crop_scale is None:
         low, high = data.crop_ratio
         raise NearkinError(
-            f"data.crop_ratio={low:g}-{high:g} is not read, because images of {data.name} are not cropped; "
-            f"data.crop_scale, as in data.crop_scale=0.5-1, has them cropped"
+            f"data.crop_ratio={low:g}-{high:g} has no effect, because images of {data.name} are not cropped; "
+            "set data.crop_scale too, as in data.crop_scale=0.5-1"
         )
     return augment
 
 
 def check(spec: RunSpec, division: Division) -> RunSpec:
-    """What can be known before training is checked before training: the metric that selects, and whether the sampler
-    can fill its batches."""
+    """Check before training what can be checked: the metric that selects, and whether the sampler can fill its
+    batches."""
     sampler, split = spec.sampler, division.split
     if spec.train.epochs and sampler is not None and not sampler.cls.needs_bank:
         division.once(

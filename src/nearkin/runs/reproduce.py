@@ -26,7 +26,7 @@ from nearkin.storage import UNREADABLE
 from nearkin.units import POINTS
 
 ROUNDING = 1e-9  # of a metric of the same embeddings
-TOLERANCE = 0.01  # of a metric, on another machine: other processors round otherwise
+TOLERANCE = 0.01  # of a metric, on another machine: other processors round differently
 SAME = ("python", "versions", "platform", "cpu", "threads")
 
 
@@ -44,8 +44,8 @@ class Reproduced(Shown):
     @property
     def ok(self) -> bool:
         """Equal bits and equal metrics on the machine that it was trained on; elsewhere metrics that differ by at most
-        TOLERANCE. Equal embeddings with other metrics mean that one of the two results is not that of its embeddings:
-        that is never reproduced."""
+        TOLERANCE. Equal embeddings with different metrics mean that one of the results does not belong to its
+        embeddings: that never counts as reproduced."""
         if self.same_bits:
             return self.same_metrics
         return bool(self.differs) and bool(self.metrics) and self.largest <= TOLERANCE
@@ -61,8 +61,8 @@ class Reproduced(Shown):
     @property
     def largest(self) -> float:
         """The largest difference of a metric."""
-        apart = [abs(now - then) for then, now in self.metrics.values()]
-        return math.inf if any(value != value for value in apart) else max(apart, default=0.0)
+        differences = [abs(now - then) for then, now in self.metrics.values()]
+        return math.inf if any(value != value for value in differences) else max(differences, default=0.0)
 
     @property
     def verdict(self) -> str:
@@ -103,7 +103,8 @@ def reproduce(
 ) -> Reproduced:
     """Train a stored run again from its spec and compare weights, embeddings and metrics.
 
-    It is trained with as many threads as it was, into `RUNS/reproductions`; interrupted, the same call goes on.
+    It is trained with as many threads as it was, into `RUNS/reproductions`; after an interruption the same call
+    continues.
 
     Parameters:
         run: a run, or its path, its hash or the beginning of its hash.
@@ -120,7 +121,9 @@ def reproduce(
     then = stored.read_json("environment.json")
     if len(sessions := {session.get("threads") for session in then.get("sessions", [])}) > 1:
         turns = ", ".join(str(number) for number in sessions)
-        raise NearkinError(f"run {stored.hash} was trained with {turns} threads in turn: no one number repeats it")
+        raise NearkinError(
+            f"run {stored.hash} was trained with {turns} threads in turn: no single number reproduces it"
+        )
     if trust:
         consent(import_paths(stored.stored))
     spec = stored.spec
@@ -133,9 +136,9 @@ def reproduce(
     store = Store(stored.path.parent / "reproductions")
     if store.root.is_symlink():
         target = os.readlink(store.root)
-        raise NearkinError(f"{store.root} is a link to {target}: nothing is written through it; remove the link")
+        raise NearkinError(f"{store.root} is a link to {target}: nearkin does not write through links; remove it")
     for before in (store.run(name) for name in names):
-        if before.done:  # of an earlier call: what it proved, it proved then
+        if before.done:  # by an earlier call: it is trained again
             shutil.rmtree(store.remove(before))
     with threads(then.get("threads")):
         now = environment()
@@ -150,7 +153,7 @@ def reproduce(
 def _measured_again(stored: Run, again: Run) -> dict[str, float]:
     """All metrics of the run that was trained again which the stored one has, those of further tests included."""
     if missing := [key for key in stored.metrics() if key not in again.metrics()]:
-        with suppress(NearkinError):  # one that is not known any more
+        with suppress(NearkinError):  # a metric that no longer exists
             test(again, metrics=missing)
     return again.metrics()
 

@@ -25,7 +25,7 @@ from nearkin.runs.verified import VerifiedFiles
 from nearkin.storage import atomic, open_to_append, sweep
 
 SCHEMA = 2  # of the files of a run
-LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")  # what is only there after spec.yaml
+LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")  # files that are written after spec.yaml
 
 __all__ = ["SCHEMA", "ReadOnlyRun", "Run", "RunLocked"]
 
@@ -46,27 +46,27 @@ class Run(VerifiedFiles):
 
         return shown(self)
 
-    # -- what it is ----------------------------------------------------------------------------------------
+    # -- settings -------------------------------------------------------------------------------------------
 
     def head(self) -> dict[str, Any]:
-        """What spec.yaml holds, as plain values: `spec`, `schema`, `data_hash`, `split_hash`. Read once and kept while
-        the file stays as it is: do not change it."""
+        """The content of spec.yaml as plain values: `spec`, `schema`, `data_hash`, `split_hash`. It is read once and
+        cached until the file changes: do not modify it."""
         return self._once("spec.yaml", self._parse_head)
 
     def _parse_head(self, content: bytes) -> dict[str, Any]:
         try:
-            told = load_yaml(content.decode())
+            head = load_yaml(content.decode())
         except (UnicodeDecodeError, NearkinError) as error:
             raise self.damaged(f"spec.yaml cannot be read: {error}") from error
-        if not isinstance(told, dict) or not isinstance(told.get("spec"), dict):
+        if not isinstance(head, dict) or not isinstance(head.get("spec"), dict):
             raise self.damaged("spec.yaml holds no spec")
-        if (schema := told.get("schema", 1)) != SCHEMA:
+        if (schema := head.get("schema", 1)) != SCHEMA:
             when = "before nearkin was released" if schema == 1 else "by a newer nearkin"
             raise NearkinError(f"run {self.hash} was stored {when} (schema {schema}; this one reads {SCHEMA})")
-        if problem := check_head(told):
+        if problem := check_head(head):
             raise self.damaged(f"spec.yaml {problem}")
-        note_stored(import_paths(told["spec"]))
-        return told
+        note_stored(import_paths(head["spec"]))
+        return head
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -83,16 +83,17 @@ class Run(VerifiedFiles):
         """`final`, or `trial`: a run that chooses settings and is never tested."""
         return self.stored.get("purpose", "final")
 
-    # -- how far it is -------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
-        """Is there a checkpoint to go on from?"""
+        """Is there a checkpoint to continue from?"""
         return (self.path / "checkpoint.pt").exists()
 
     @property
     def final(self) -> bool:
-        """Is the choice of the epoch stored? Only then do the test labels open. An error where it was, and is gone."""
+        """Is the choice of the epoch stored? Only then may test labels be read. An error if it was stored and is
+        gone."""
         if self.has("final.json"):
             return True
         if (sums := self.sums()) is not None and sums.of("final.json"):
@@ -109,22 +110,21 @@ class Run(VerifiedFiles):
         """Is there nothing left to do? A trial is done when it is final, any other run when it is tested."""
         return self.tested or (self.final and self.purpose == "trial")
 
-    # -- what it found -------------------------------------------------------------------------------------
+    # -- results --------------------------------------------------------------------------------------------
 
     @property
     def result(self) -> dict[str, Any]:
-        """What result.json holds: metrics of validation and test, the chosen epoch, the rule."""
+        """The content of result.json: metrics of validation and test, the chosen epoch, the rule."""
         return self.read_json("result.json")
 
     def metrics(self, distance: str = "cosine") -> dict[str, float]:
-        """All test metrics found so far under a distance, by the first test and by further ones."""
+        """All test metrics computed so far under a distance, by the first test and by further ones."""
         further = self.read_json("tests.json") if self.has("tests.json") else {}
         first = self.result["test"] if self.tested and distance == "cosine" else {}
         return first | further.get(distance, {}).get("metrics", {})
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """All entries of the log, oldest first. No result rests on it: of a damaged one nothing is read, and a line
-        says so."""
+        """All entries of the log, oldest first. No result depends on it: a damaged log is skipped with a note."""
         if not (self.path / "log.jsonl").exists():
             return []
         try:
@@ -155,13 +155,13 @@ class Run(VerifiedFiles):
     # -- files ---------------------------------------------------------------------------------------------
 
     def start(self, spec: RunSpec, *, split: Mapping[str, Any], processes: int = 1, **hashes: str) -> None:
-        """Write what the run is before its first step, and a session of work on it."""
+        """Write the settings of the run before its first step, and an entry for this session."""
         sweep(self.path)
         if not (self.path / "spec.yaml").exists():
-            told = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
+            head = {"schema": SCHEMA, "spec": spec.whole(), **hashes}
             with self.put("spec.yaml") as file:
-                file.write_text(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
-        if not (self.path / "split.json").exists():  # a kill came between the two
+                file.write_text(yaml.safe_dump(head, sort_keys=False, allow_unicode=True))
+        if not (self.path / "split.json").exists():  # after a kill between the two
             self.write_json("split.json", split)
         before = self.read_json("environment.json") if (self.path / "environment.json").exists() else {}
         sessions = before.get("sessions", [{k: v for k, v in before.items() if k != "sessions"}] if before else [])
@@ -170,17 +170,17 @@ class Run(VerifiedFiles):
         self.seal(begin=True)
 
     def check(self, spec: RunSpec) -> None:
-        """Refuse a stored run whose spec is not the one asked for, although the hash is; and one that has lost it."""
+        """Refuse a stored run whose spec differs although its hash is the same, and one whose spec is missing."""
         if not (self.path / "spec.yaml").exists() and any((self.path / name).exists() for name in LATER):
             raise self.damaged(f"spec.yaml is missing; `nearkin runs rm {self.hash}` and train again")
-        if (self.path / "spec.yaml").exists() and (found := spec.differences(self.stored)):
+        if (self.path / "spec.yaml").exists() and (differences := spec.differences(self.stored)):
             raise NearkinError(
-                f"run {self.hash} is not what is asked for: {'; '.join(found[:3])}. A default has changed since: name "
-                f"the old value to see the stored run, or remove it (nearkin runs rm {self.hash})"
+                f"run {self.hash} was stored with other settings: {'; '.join(differences[:3])}. A default has "
+                f"changed since: set the old value to see the stored run, or remove it (nearkin runs rm {self.hash})"
             )
 
     def damage(self) -> str | None:
-        """What is wrong with the small files that tell what it is and what it found, in words; None: nothing."""
+        """In words, what is wrong with the small files that hold settings and results; None: nothing."""
         try:
             self.head()
             if self.final or self.tested:
@@ -193,20 +193,20 @@ class Run(VerifiedFiles):
         return None
 
     def seal(self, *, begin: bool = False) -> None:
-        """Write files.json, after all else. A run that has none, because an older nearkin stored it, stays without:
-        nobody knows what its files were."""
+        """Write files.json, after everything else. A run of an older nearkin, which has none, stays without: nobody
+        knows what its files were."""
         if (before := self.sums()) is not None or begin:
             write_sums(resealed(self.path, before or Sums()), self.path)
 
     def tidy(self) -> None:
-        """Do what a kill kept a final run from: remove its checkpoint, list the files that are not listed yet."""
+        """Finish a final run, also after a kill: remove its checkpoint, and list the files that are not listed yet."""
         self.keep_models(None)
         (self.path / "checkpoint.pt").unlink(missing_ok=True)
         self.seal()
 
     @property
     def untidy(self) -> bool:
-        """Is something left of the training of this final run, or a mark of its state not in files.json?"""
+        """Are there leftovers of the training of this final run, or is final.json or result.json not in files.json?"""
         if self.begun or any(self.path.glob("model-*.pt")):
             return True
         sums = self.sums()
@@ -217,13 +217,13 @@ class Run(VerifiedFiles):
 
     @contextmanager
     def put(self, name: str) -> Iterator[Path]:
-        """Where to write a file, which then gets its name: whole or not at all. A further writing of one that is listed
-        in files.json is announced there."""
+        """The path to write a file to, which is then renamed: whole or not at all. The replacement of a file that is
+        listed in files.json is announced there."""
         with atomic(self.path / name) as scratch:
-            made = scratch / Path(name).name
-            yield made
+            file = scratch / Path(name).name
+            yield file
             if (sums := self.sums()) is not None and name in sums.files:
-                write_sums(Sums(sums.files, {**sums.coming, name: sum_of(made)}), self.path)
+                write_sums(Sums(sums.files, {**sums.coming, name: sum_of(file)}), self.path)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
@@ -236,8 +236,8 @@ class Run(VerifiedFiles):
             write_state(file, state)
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """A state, or None when there is none; never unpickles code. Its SHA-256 is that of files.json, or, of a file
-        that is not listed, the CRC-32 of each of its parts that which it was written with: torch looks at neither."""
+        """A state, or None if there is none; never unpickles code. Its SHA-256 is compared with files.json; for a file
+        that is not listed, the CRC-32 of each of its parts is checked: torch checks neither."""
         path = self.path / name
         sums = self.sums()
         listed = sums is not None and bool(sums.of(name))
@@ -260,7 +260,7 @@ class Run(VerifiedFiles):
         self.save("model.pt", {**state, "seen": [dict(record) for record in seen]})
 
     def keep_models(self, epoch: int | None = None) -> None:
-        """Remove the weights of all epochs but one; None: of all."""
+        """Remove the weights of all epochs except one; None: of all epochs."""
         for file in self.path.glob("model-*.pt"):
             if file.name != f"model-{epoch}.pt":
                 file.unlink(missing_ok=True)
@@ -273,7 +273,7 @@ class Run(VerifiedFiles):
 
     @contextmanager
     def log(self, size: int) -> Iterator[Log]:
-        """The log, cut back to the `size` that the checkpoint knows of."""
+        """The log, truncated to the `size` that the checkpoint stores."""
         with open_to_append(self.path / "log.jsonl") as file:
             file.truncate(min(size, os.fstat(file.fileno()).st_size))
             file.seek(0, os.SEEK_END)
@@ -286,7 +286,7 @@ class Run(VerifiedFiles):
 
     @property
     def failure(self) -> str | None:
-        """Why a worker failed on it: the first line of its error.txt, whatever is left of that; None: there is none."""
+        """Why a worker failed on it: the first line of error.txt, however damaged; None if there is no such file."""
         file = self.path / "error.txt"
         if not file.exists():
             return None

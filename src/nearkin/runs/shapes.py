@@ -1,4 +1,4 @@
-"""What spec.yaml and the JSON files of a run must hold at least, so that whoever reads them need not doubt it."""
+"""What spec.yaml and the JSON files of a run must contain at least; it is checked once, when they are read."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ KEYS: dict[str, dict[str, type]] = {
     "curve.json": {"epochs": list},
 }
 
-# what every stored spec has; `object`: whatever it is, null too
+# what every stored spec has; `object`: any value, also null
 SPEC: dict[str, dict[str, type]] = {
     "data": {"name": str, "size": object, "resize": object},
     "protocol": {"name": str},
@@ -18,13 +18,13 @@ SPEC: dict[str, dict[str, type]] = {
 }
 
 
-def check_head(told: dict[str, Any]) -> str | None:
-    """What the content of a spec.yaml lacks, in words; None: nothing. Its `spec` is known to be an object."""
+def check_head(head: dict[str, Any]) -> str | None:
+    """In words, what is missing in the content of a spec.yaml; None: nothing. Its `spec` is known to be an object."""
     for name in ("data_hash", "split_hash"):
-        if not isinstance(told.get(name), str):
+        if not isinstance(head.get(name), str):
             return f"has no {name}"
     for part, kinds in SPEC.items():
-        settings = told["spec"].get(part)
+        settings = head["spec"].get(part)
         if not isinstance(settings, dict):
             return f"has no {part}"
         for key, kind in kinds.items():
@@ -35,17 +35,17 @@ def check_head(told: dict[str, Any]) -> str | None:
     return None
 
 
-def check_shape(name: str, told: Any) -> str | None:
-    """What is wrong with the content of a file, in words; None: nothing that is known of."""
-    if not isinstance(told, dict):
-        return f"holds {_kind(told)} instead of an object"
+def check_shape(name: str, content: Any) -> str | None:
+    """In words, what is wrong with the content of a file; None: nothing that can be seen."""
+    if not isinstance(content, dict):
+        return f"holds {_kind(content)} instead of an object"
     for key, kind in KEYS.get(name, {}).items():
-        if not isinstance(told.get(key), kind):
-            return f"has no {key}" if key not in told else f"holds {_kind(told[key])} under {key}"
-    if name == "curve.json" and not all(_is_point(point) for point in told["epochs"] or [None]):
+        if not isinstance(content.get(key), kind):
+            return f"has no {key}" if key not in content else f"holds {_kind(content[key])} under {key}"
+    if name == "curve.json" and not all(_is_point(point) for point in content["epochs"] or [None]):
         return "holds no epochs with their metrics"
     if name == "tests.json" and not all(
-        isinstance(each, dict) and isinstance(each.get("metrics"), dict) for each in told.values()
+        isinstance(test, dict) and isinstance(test.get("metrics"), dict) for test in content.values()
     ):
         return "holds no metrics"
     return None
@@ -59,7 +59,7 @@ def _kind(value: Any) -> str:
     kinds = {
         dict: "an object",
         list: "a list",
-        str: "a text",
+        str: "a string",
         bool: "a truth value",
         int: "a number",
         float: "a number",

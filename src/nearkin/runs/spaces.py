@@ -1,4 +1,4 @@
-"""Search spaces against the parts that they are for: do these take every value, and where do they stand now?"""
+"""Check search spaces: do the parts of a run accept every value, and what are the current values?"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +17,8 @@ from nearkin.spaces import Space
 
 
 def check_spaces(spec: RunSpec, spaces: Mapping[str, Space]) -> None:
-    """Refuse a space that its setting does not take: the parts of the run are built with both of its ends (of a choice,
-    with every value), the other settings as they are."""
+    """Refuse a space with values that its setting does not accept: the parts of the run are built with both ends of the
+    space (with every value of a choice) and the other settings unchanged."""
     for key, space in spaces.items():
         for value in space.ends():
             try:
@@ -27,7 +27,7 @@ def check_spaces(spec: RunSpec, spaces: Mapping[str, Space]) -> None:
                     check_objective(tried)
                 else:
                     _try_method(tried)
-            except Exception as error:  # whatever the constructor of another raises
+            except Exception as error:  # constructors of other libraries may raise anything
                 raise NearkinError(f"search space of {key}, {space}: {error}") from error
 
 
@@ -40,14 +40,14 @@ def _try_method(spec: RunSpec) -> None:
 
 
 def value_now(spec: RunSpec, key: str) -> Any:
-    """The value that a spec has for a key, given or by default; the rate of a loss's own parameters as it will be.
+    """The value that a spec has for a key, set or by default; for the parameters of a loss, their actual learning rate.
 
     `space.contains(value_now(spec, key))` tells whether tuning could come back to it.
     """
     head, _, leaf = key.rpartition(".")
     classes = spec.classes()
-    if head in classes and leaf in (own := hyperparameters(classes[head])):
-        return getattr(spec, head).params.get(leaf, own[leaf].default)
+    if head in classes and leaf in (parameters := hyperparameters(classes[head])):
+        return getattr(spec, head).params.get(leaf, parameters[leaf].default)
     filled = resolve(spec)
     words = flatten(filled.whole())
     if words.get(key) is None and key.startswith("train.groups.") and leaf == "lr":
@@ -56,5 +56,5 @@ def value_now(spec: RunSpec, key: str) -> Any:
         rates = {group["name"]: group["lr"] for group in groups}
         return rates.get(key.split(".")[2], filled.train.lr)
     if key not in words:
-        raise NearkinError(f"unknown key {key!r}: `nearkin explain` knows all of them")
+        raise NearkinError(f"unknown key {key!r}: `nearkin explain` lists all of them")
     return words[key]

@@ -12,7 +12,7 @@ BROKEN = (*UNREADABLE, pickle.UnpicklingError)  # what reading a damaged state r
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a state; what goes wrong with the disk is an OSError."""
+    """Write a state; problems with the disk raise an OSError."""
     import torch
 
     with open(path, "wb") as file:
@@ -27,8 +27,8 @@ def read_state(path: Path, *, verified: bool) -> dict[str, Any]:
 
     Parameters:
         path: the file.
-        verified: is its content known to be what was written? Otherwise the CRC-32 of each part is compared with
-            the one that it was written with: torch compares none.
+        verified: is its content known to be what was written? Otherwise the CRC-32 of each part is checked: torch
+            checks none.
     """
     if not verified:
         _check_parts(path)
@@ -38,8 +38,8 @@ def read_state(path: Path, *, verified: bool) -> dict[str, Any]:
 
 
 def _check_parts(path: Path) -> None:
-    """A BadZipFile where a part of a file that torch wrote has another CRC-32 than it was written with."""
-    if zipfile.is_zipfile(path):  # torch names what is no such file
+    """Raise BadZipFile if the CRC-32 of a part of a file that torch wrote does not match."""
+    if zipfile.is_zipfile(path):  # for other files torch raises an error
         with zipfile.ZipFile(path) as parts:
             if (name := parts.testzip()) is not None:
                 raise zipfile.BadZipFile(f"bad CRC-32 of {name}")

@@ -4,9 +4,9 @@
                   split.json         the rows that train, validate and test
                   environment.json   versions, commit, CPU, threads of every session that worked on it
                   log.jsonl          one line per step, one per epoch
-                  checkpoint.pt      where to go on, and model-<epoch>.pt, the best weights so far (gone when final)
-                  model.pt           the chosen weights of model and objective, and what they have seen (runs/seen.py)
-                  validation.npz     raw embeddings, labels and rows of the validation images
+                  checkpoint.pt      where to continue, and model-<epoch>.pt, the best weights so far (removed when
+                  final) model.pt           the chosen weights of model and objective, and what they have seen
+                  (runs/seen.py) validation.npz     raw embeddings, labels and rows of the validation images
                   curve/             test embeddings of every epoch, without labels (train.curve=true)
                   final.json         which epoch was chosen, by which rule: after it the run can be tested
                   embeddings.npz     raw embeddings, rows and roles of the test images
@@ -14,15 +14,15 @@
                   per_query.parquet  every metric for every query
                   curve.json         test metrics of every epoch (train.curve=true)
                   result.json        the result; a run with it is tested
-                  tests.json         what further tests found
+                  tests.json         the results of further tests
                   files.json         size and SHA-256 of all these, written last (runs/sums.py)
                   error.txt          why a worker of a study failed on it
     runs/openings.jsonl              one line for every time that the labels of a test split were opened
     runs/.trash/                     what `nearkin runs rm` removed, until `nearkin runs rm --purge`
 
-Every file but the logs is written whole or not at all, and is on the disk before it has its name. Each directory has
-one lock: two processes cannot train the same run. Reading a run never imports code that its spec names; `Run.spec`
-does, and is for those who want to build it.
+Every file except the logs is written whole or not at all, and is on the disk before it gets its name. Each directory
+has one lock: two processes cannot train the same run. Reading a run never imports code that its spec names; `Run.spec`
+does, and is for code that builds it.
 """
 
 import json
@@ -75,18 +75,18 @@ class Store:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            found = ", ".join(run.hash for run in matches)
-            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {found}")
+            hashes = ", ".join(run.hash for run in matches)
+            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {hashes}")
         raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
 
     @property
     def trash(self) -> Path:
-        """Where removed runs lie until they are purged."""
+        """Where removed runs are until they are purged."""
         return self.root / ".trash"
 
     def check_removable(self, run: Run) -> None:
-        """Refuse to remove what is not a run of this store: a folder elsewhere, a link, someone's own folder that holds
-        a file spec.yaml."""
+        """Refuse to remove anything that is not a run of this store: a folder elsewhere, a link, a user's folder that
+        happens to contain a spec.yaml."""
         refused = f"{run.path} is not removed: "
         if not re.fullmatch(r"[0-9a-f]{12}", run.path.name):
             raise NearkinError(f"{refused}{run.path.name or str(run.path)!r} is not the hash of a run")
@@ -103,7 +103,7 @@ class Store:
             raise NearkinError(f"{refused}its spec.yaml is not that of a run")
 
     def remove(self, run: Run) -> Path:
-        """Move a run to the trash, in one step, unless a process is training it; returns where it lies now."""
+        """Move a run to the trash, in one step, unless a process is training it; returns its new path."""
         self.check_removable(run)
         self._check_trash()
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -118,12 +118,12 @@ class Store:
         return place
 
     def removed(self) -> list[Path]:
-        """What lies in the trash."""
+        """The contents of the trash."""
         self._check_trash()
         return sorted(self.trash.iterdir()) if self.trash.is_dir() else []
 
     def purge(self) -> int:
-        """Delete what lies in the trash, for good; returns how many runs that were."""
+        """Delete the contents of the trash for good; returns the number of runs."""
         places = self.removed()
         for place in places:
             shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
@@ -136,7 +136,7 @@ class Store:
 
     def opened(self, run: Run, metrics: list[str], evaluation: int) -> None:
         """Note that the labels of a run's test split were opened, for metrics under a version of the evaluation. A test
-        that is repeated because a kill lost its result is noted once."""
+        that is repeated after a kill is noted once."""
         head = run.head()
         line = {
             "split": head["split_hash"],
@@ -149,9 +149,11 @@ class Store:
         final = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime((run.path / "final.json").stat().st_mtime))
         same = {key: line[key] for key in ("split", "data", "run", "metrics", "evaluation")}
         for noted in read_log(self.root / "openings.jsonl"):
-            if same.items() <= noted.items() and noted.get("when", "") >= final:  # since it was trained
+            if same.items() <= noted.items() and noted.get("when", "") >= final:  # after it was trained
                 return
-        with open_to_append(self.root / "openings.jsonl") as file:  # one small append: whole, whoever else writes
+        with open_to_append(
+            self.root / "openings.jsonl"
+        ) as file:  # one small append is atomic, even with other writers
             file.write(json.dumps(line) + "\n")
 
     def openings(self) -> dict[str, int]:
@@ -164,7 +166,7 @@ class Store:
 
 
 def _begun(path: Path) -> float | None:
-    """When a run was begun, or damaged since; None for a folder that is no run, also for one that was just removed."""
+    """When a run was started, or damaged since; None for a folder that is not a run, or was just removed."""
     for name in MARKS:
         try:
             return (path / name).stat().st_mtime

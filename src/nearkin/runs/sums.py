@@ -1,11 +1,11 @@
-"""files.json: size and SHA-256 of every file that a run's result rests on.
+"""files.json: size and SHA-256 of every file that a run's result depends on.
 
     {"files": {NAME: [BYTES, SHA-256]}, "coming": {NAME: [BYTES, SHA-256]}, "sha256": SHA-256}
 
 It is written last: when a run begins, when it is final, when it is tested, after every further test. Before a listed
-file is replaced, its new sum stands under `coming`; until the next writing both are taken for right, so that neither a
-reader nor a kill between the two finds a good run damaged. The last key is the sum of all bytes before it. Runs that an
-older nearkin stored have no files.json: they are read, and said to be unverified.
+file is replaced, its new sum is entered under `coming`; until the next writing both are accepted, so that a run never
+looks damaged to a reader, or after a kill, between the two. The last key is the sum of all bytes before it. Runs of an
+older nearkin have no files.json: they are read, and reported as unverified.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nearkin.storage import atomic
 
 SUMS = "files.json"
-LAST = b' "sha256": '  # what stands before its own sum
+LAST = b' "sha256": '  # the text before its own sum
 BEGUN = ("spec.yaml", "split.json", "environment.json")
 FINAL = ("log.jsonl", "model.pt", "validation.npz", "final.json")
 TESTED = ("embeddings.npz", "test.parquet", "per_query.parquet", "curve.json", "result.json", "tests.json")
@@ -38,23 +38,23 @@ class Sums:
 
     Parameters:
         files: path inside the run's directory -> its sum.
-        coming: of files that are about to be replaced, the sum of what comes.
+        coming: the new sums of files that are about to be replaced.
     """
 
     files: dict[str, Sum] = field(default_factory=dict)
     coming: dict[str, Sum] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[Sum, ...]:
-        """The sums that a file may have; none where it is not listed."""
+        """The sums that a file may have; none if it is not listed."""
         return tuple(table[name] for table in (self.files, self.coming) if name in table)
 
 
 def parse_sums(content: bytes) -> Sums:
-    """What the bytes of a files.json hold; a ValueError where they are not what was written."""
-    told = json.loads(content)
-    if told["sha256"] != hashlib.sha256(content.rpartition(LAST)[0]).hexdigest():
+    """What the bytes of a files.json hold; a ValueError if they were altered."""
+    entries = json.loads(content)
+    if entries["sha256"] != hashlib.sha256(content.rpartition(LAST)[0]).hexdigest():
         raise ValueError("its own sum differs")
-    return Sums(*({name: Sum(*entry) for name, entry in told[part].items()} for part in ("files", "coming")))
+    return Sums(*({name: Sum(*entry) for name, entry in entries[part].items()} for part in ("files", "coming")))
 
 
 def write_sums(sums: Sums, folder: Path) -> None:
@@ -69,8 +69,8 @@ def write_sums(sums: Sums, folder: Path) -> None:
 
 
 def resealed(folder: Path, before: Sums) -> Sums:
-    """The sums of a run's files as they are now. One that was listed keeps its sum, unless it was replaced as
-    announced: what was altered behind our back stays altered."""
+    """The sums of a run's files as they are now. A listed file keeps its sum unless it was replaced as announced, so
+    that a file that was altered in another way is still recognised."""
     final = (folder / "final.json").exists()
     names = [*BEGUN, *((*FINAL, *TESTED, *curve_files(folder)) if final else ())]
     files = dict(before.files)

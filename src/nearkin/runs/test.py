@@ -1,4 +1,4 @@
-"""`nearkin.test`: the test of a final run, a second act.
+"""`nearkin.test`: the test of a final run.
 
 The labels of the test rows are read from the data, for a run that is stored as final, and only here. Embeddings are
 stored, so that a test with other metrics takes seconds and trains nothing.
@@ -28,7 +28,7 @@ from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
 from nearkin.runs.store import Run, Store
-from nearkin.runs.tested import TestSet, epochs_kept, store_per_query
+from nearkin.runs.tested import TestSet, store_per_query, stored_epochs
 from nearkin.storage import UNREADABLE
 
 
@@ -47,26 +47,26 @@ def test(
 
     Parameters:
         run: a run, or its path, its hash or the beginning of its hash.
-        metrics: names as in `nearkin list metrics`, such as nmi or recall@100; None: the customary ones.
-        k: of Recall@k; None: the data set's customary ones.
+        metrics: names as in `nearkin list metrics`, such as nmi or recall@100; None: the usual ones.
+        k: of Recall@k; None: the usual ones of the data set.
         distance: cosine, euclid (raw vectors) or snr.
         runs: the folder of the stored runs.
-        root: where its data lie now, if they were moved since it was trained.
-        spec: a spec of the same run whose data and protocol files lie where they lie now; None: the stored one.
+        root: where its data are now, if they were moved since it was trained.
+        spec: a spec of the same run with the current paths of its data and protocol files; None: the stored one.
         trust: import data set, protocol or network where the run names them by import paths, which runs that code.
 
     Example:
         nearkin.test("3f2a", metrics=["nmi", "ami", "f1", "map@1000"])
     """
-    found = run if isinstance(run, Run) else Store(runs).find(str(run))
+    final_run = run if isinstance(run, Run) else Store(runs).find(str(run))
     if trust:
-        consent(import_paths(found.stored))
-    if (stored := _stored(found, metrics, k, distance)) is not None:
+        consent(import_paths(final_run.stored))
+    if (stored := _stored(final_run, metrics, k, distance)) is not None:
         return stored
-    with found.lock():
+    with final_run.lock():
         if root is not None:
-            spec = make_spec(spec or found.spec, {"data.root": str(root)})
-        return measure(Store(found.path.parent), found, metrics=metrics, k=k, distance=distance, spec=spec)
+            spec = make_spec(spec or final_run.spec, {"data.root": str(root)})
+        return measure(Store(final_run.path.parent), final_run, metrics=metrics, k=k, distance=distance, spec=spec)
 
 
 test.__test__ = False  # type: ignore[attr-defined]
@@ -82,12 +82,12 @@ def measure(
     device: torch.device | None = None,
     spec: RunSpec | None = None,
 ) -> dict[str, float]:
-    """The same for a run whose lock is held, by all processes of a job. What is stored is not computed again."""
+    """The same for a run whose lock is held, in all processes of a job. Stored values are not computed again."""
     check_final(run)
     check_distance(distance)
     for name in metrics or ():
         parse(name)
-    held = ranks().share(lambda: _holds_embeddings(run))  # all processes go the same way
+    held = ranks().share(lambda: _holds_embeddings(run))  # the same in all processes
     tested = TestSet.of(run) if held else _embedded(run, spec or run.spec, device)
     if not ranks().first:
         return {}
@@ -110,7 +110,7 @@ def measure(
 
 
 def _stored(run: Run, metrics: Sequence[str] | None, k: Sequence[int] | None, distance: str) -> dict[str, float] | None:
-    """What is asked, where all of it is stored: nothing is written then, not even a lock. None where it is not."""
+    """The requested values if all of them are stored: then nothing is written, not even a lock. Otherwise None."""
     check_final(run)
     check_distance(distance)
     if not run.tested or run.untidy or not _holds_embeddings(run):
@@ -122,13 +122,13 @@ def _stored(run: Run, metrics: Sequence[str] | None, k: Sequence[int] | None, di
 
 
 def _wanted(run: Run, tested: TestSet, metrics: Sequence[str] | None, k: Sequence[int] | None) -> list[str]:
-    """The metrics that are asked for, each with its k; those that need more neighbours than there are, are refused."""
+    """The requested metrics, each with its k; those that need more neighbours than there are are refused."""
     ks = _customary(run, tested) if k is None else k
-    asked = [m for name in metrics or retrieval.DEFAULT for m in parse(name, ks)]
-    for m in asked:  # before anything is opened
+    requested = [m for name in metrics or retrieval.DEFAULT for m in parse(name, ks)]
+    for m in requested:  # before anything is opened
         if m.k is not None and m.k > tested.available:
             raise NearkinError(f"{m.key}: k={m.k}, but the gallery offers {tested.available} neighbours per query")
-    return [m.key for m in asked]
+    return [m.key for m in requested]
 
 
 def _has_curve(run: Run, distance: str) -> bool:
@@ -136,8 +136,8 @@ def _has_curve(run: Run, distance: str) -> bool:
 
 
 def check_final(run: Run) -> None:
-    """Refuse to open test labels for a run that is not stored as final, or that is a trial. What counts is the stored
-    state, not what the caller's object says of itself."""
+    """Refuse to open test labels for a run that is not stored as final, or that is a trial. The stored state
+    decides, not the caller's object."""
     run = Run(run.path)
     if run.purpose == "trial":
         raise NearkinError(f"run {run.hash} is a trial (purpose=trial): trials choose settings and are never tested")
@@ -153,11 +153,11 @@ def _holds_embeddings(run: Run) -> bool:
     return (run.path / "test.parquet").exists()
 
 
-def _embedded(run: Run, asked: RunSpec, device: torch.device | None) -> TestSet:
-    """Read the data again, embed the test images, and store embeddings, then who they are. `asked` is a spec of the
-    run: it says where the data lie."""
-    device = device or pick_device(asked.train.device)
-    spec, head, here = resolve(asked), run.head(), ranks()
+def _embedded(run: Run, requested: RunSpec, device: torch.device | None) -> TestSet:
+    """Read the data again, embed the test images, and store the embeddings, then the list of the images. `requested` is
+    a spec of the run, which says where the data are now."""
+    device = device or pick_device(requested.train.device)
+    spec, head, here = resolve(requested), run.head(), ranks()
     data = read_data(spec.data)
     split = make_split(spec, data.table)
     if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):
@@ -190,7 +190,7 @@ def _store_test_set(run: Run, split: Split, z: torch.Tensor, paths: list[str], n
 
 
 def _customary(run: Run, tested: TestSet) -> tuple[int, ...]:
-    """The k of Recall@k that its data set is known by; where that may not be imported, those of the first test."""
+    """The usual k of Recall@k for its data set; if that may not be imported, those of the first test."""
     data = run.spec.data
     if run.tested and not may_import(data.name):
         numbers = [key.removeprefix("recall@") for key in run.result["test"] if key.startswith("recall@")]
@@ -201,12 +201,12 @@ def _customary(run: Run, tested: TestSet) -> tuple[int, ...]:
 
 
 def _known(run: Run, distance: str) -> dict[str, float]:
-    """Metrics that are stored and still mean what they say."""
-    found: dict[str, float] = {}
+    """Stored metrics of the current version of the evaluation."""
+    values: dict[str, float] = {}
     if run.tested and distance == "cosine" and run.result.get("evaluation", 1) == retrieval.VERSION:
-        found |= run.result["test"]
+        values |= run.result["test"]
     further = _further(run).get(distance, {})
-    return found | (further["metrics"] if further.get("evaluation") == retrieval.VERSION else {})
+    return values | (further["metrics"] if further.get("evaluation") == retrieval.VERSION else {})
 
 
 def _further(run: Run) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def _further(run: Run) -> dict[str, Any]:
 
 
 def _store_further(run: Run, evaluation: Evaluation) -> None:
-    """Beside what earlier tests found under the same distance and the same evaluation."""
+    """Store them with the results of earlier tests under the same distance and version of the evaluation."""
     further = dict(_further(run))
     before = further.get(evaluation.distance, {})
-    kept = before.get("metrics", {}) if before.get("evaluation") == retrieval.VERSION else {}
+    metrics_before = before.get("metrics", {}) if before.get("evaluation") == retrieval.VERSION else {}
     further[evaluation.distance] = {
         "evaluation": retrieval.VERSION,
-        "metrics": kept | evaluation.metrics,
+        "metrics": metrics_before | evaluation.metrics,
         "excluded": evaluation.excluded,
         "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
@@ -228,11 +228,11 @@ def _store_further(run: Run, evaluation: Evaluation) -> None:
 
 
 def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
-    """The customary test: every query's metrics, the test curve where there is one, and last the result."""
+    """Store the usual test: the metrics of every query, the test curve if there is one, and last the result."""
     with run.put("per_query.parquet") as file:
         write_per_query(evaluation, file)
     final = run.read_json("final.json")
-    if epochs_kept(run):
+    if stored_epochs(run):
         run.write_json("curve.json", _curve(run, tested, final["epoch"], evaluation))
     head = run.head()
     run.write_json(
@@ -258,30 +258,32 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
 
 def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> dict[str, Any]:
     """Test metrics of every epoch, and three readings of them: the last epoch, the one that validation chose, and, as
-    the literature does, the best on the test set itself, for each metric its own."""
+    in the literature, the best on the test set itself, for each metric separately."""
     points = _points(run, tested, list(evaluation.metrics))
     for point in points:
-        if point["epoch"] == chosen:  # the very embeddings that were just evaluated
+        if point["epoch"] == chosen:  # the embeddings that were just evaluated
             point["metrics"] = dict(evaluation.metrics)
-    return _told(points, chosen)
+    return _readings(points, chosen)
 
 
 def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
-    """The metrics of a further test, of every epoch."""
-    told = run.read_json("curve.json")
-    missing = [key for key in wanted if key not in told["epochs"][0]["metrics"]]
-    if missing and epochs_kept(run):
+    """Add the metrics of a further test to every epoch of the curve."""
+    curve = run.read_json("curve.json")
+    missing = [key for key in wanted if key not in curve["epochs"][0]["metrics"]]
+    if missing and stored_epochs(run):
         known = _known(run, "cosine")
         points = []
-        for point, more in zip(told["epochs"], _points(run, tested, missing), strict=True):
-            chosen = {key: known[key] for key in missing if key in known} if point["epoch"] == told["validated"] else {}
+        for point, more in zip(curve["epochs"], _points(run, tested, missing), strict=True):
+            chosen = (
+                {key: known[key] for key in missing if key in known} if point["epoch"] == curve["validated"] else {}
+            )
             points.append({**point, "metrics": point["metrics"] | more["metrics"] | chosen})
-        run.write_json("curve.json", _told(points, told["validated"]))
+        run.write_json("curve.json", _readings(points, curve["validated"]))
 
 
 def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = []
-    for name in epochs_kept(run):
+    for name in stored_epochs(run):
         path = run.file(name)
         try:
             z = torch.from_numpy(np.load(path)).float()
@@ -294,7 +296,7 @@ def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any
     return points
 
 
-def _told(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
+def _readings(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
     best = {}
     for key in points[0]["metrics"]:
         sign = metric_of(key).sign or 1

@@ -1,4 +1,4 @@
-"""The test images of a run as its model embeds them: stored, and read again by all that look at them."""
+"""The test images of a run as its model embeds them: stored, and read again by everything that needs them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ class TestSet:
         z: (N, D) raw embeddings.
         labels: (N,) class names.
         roles: (N,) query, gallery or both.
-        rows: (N,) rows of the data set; None where there is none, as for joined folds.
+        rows: (N,) rows of the data set; None if there is none, as for joined folds.
     """
 
     z: torch.Tensor  # (N, D)
@@ -35,7 +35,7 @@ class TestSet:
 
     @classmethod
     def of(cls, run: Run) -> "TestSet":
-        """The stored test embeddings of a run; a NearkinError where there are none. Nothing is computed."""
+        """The stored test embeddings of a run; a NearkinError if there are none. Nothing is computed."""
         if not run.tested and not (run.path / "embeddings.npz").exists():
             raise NearkinError(f"run {run.hash} is not tested; nearkin test {run.hash} tests it")
         path = run.file("embeddings.npz")
@@ -81,7 +81,7 @@ class TestSet:
 
 
 def paths_of(run: Run) -> list[str] | None:
-    """The files of a run's test images below the root of its data; None where they were not kept."""
+    """The files of a run's test images below the root of its data; None if they were not stored."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -95,8 +95,8 @@ def paths_of(run: Run) -> list[str] | None:
 
 
 def values_per_query(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """The label and the value of every query, from per_query.parquet; None where it has not got the metric. Of a
-    damaged file nothing is read, and a line says so."""
+    """The label and the value of every query, from per_query.parquet; None if the metric is not in it. A damaged
+    file is skipped with a note."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -115,7 +115,7 @@ def values_per_query(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray] | N
 
 
 def store_per_query(run: Run, evaluation: Evaluation) -> None:
-    """Add the values per query of a further test to those of the first; a file that is not there stays so."""
+    """Add the values per query of a further test to those of the first; no file is created."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,14 +133,14 @@ def store_per_query(run: Run, evaluation: Evaluation) -> None:
         pq.write_table(table, file)
 
 
-def epochs_kept(run: Run) -> list[str]:
-    """The files of the test embeddings of every epoch (train.curve=true); an error where a stored one is gone."""
-    there = curve_files(run.path)
+def stored_epochs(run: Run) -> list[str]:
+    """The files of the test embeddings of every epoch (train.curve=true); an error if one is missing."""
+    files = curve_files(run.path)
     sums = run.sums()
     for name in sums.files if sums is not None else ():
-        if name.startswith("curve/") and name not in there:
+        if name.startswith("curve/") and name not in files:
             raise run.damaged(f"{name} is missing")
-    return there
+    return files
 
 
 def validation_of(run: Run, metric: str) -> float:

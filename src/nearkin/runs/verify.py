@@ -1,4 +1,4 @@
-"""`nearkin runs verify`: what of stored runs is missing, truncated or altered."""
+"""`nearkin runs verify`: which files of stored runs are missing, truncated or altered."""
 
 import time
 import zipfile
@@ -14,16 +14,16 @@ from nearkin.storage import UNREADABLE
 from nearkin.units import counted
 
 LOOKS = 3  # before a difference is called damage
-SMALL = 1 << 20  # bytes up to which a file is read also without --deep
+SMALL = 1 << 20  # bytes; smaller files are read even if not `deep`
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What a look at the files of a run came to.
+    """The result of verifying the files of a run.
 
     Parameters:
         run: the run.
-        listed: has it checksums?
+        listed: does it have checksums?
         problems: what is wrong, in words.
         notes: what could not be verified, in words.
     """
@@ -63,20 +63,20 @@ def verify(run: Run, *, deep: bool = False) -> Verified:
     for look in range(LOOKS):
         folder = _identity(run)
         try:
-            found = _verified(Run(run.path), deep)
+            verified = _verified(Run(run.path), deep)
         except (NearkinError, OSError) as error:
-            found = Verified(run, True, [_without_name(run, error)])
-        if folder is None or _identity(run) != folder:  # removed, or trained anew, in the meantime
-            found = Verified(run, True, [], ["it was removed while it was looked at"])
-        if not found.problems:
+            verified = Verified(run, True, [_without_name(run, error)])
+        if folder is None or _identity(run) != folder:  # removed, or trained again, meanwhile
+            verified = Verified(run, True, [], ["it was removed while it was being verified"])
+        if not verified.problems:
             break
         if look + 1 < LOOKS:  # a process may just be writing it
             time.sleep(0.05)
-    return found
+    return verified
 
 
 def _identity(run: Run) -> int | None:
-    """Which folder it is; None: there is none."""
+    """The inode of its folder; None if there is none."""
     try:
         return run.path.stat().st_ino
     except OSError:
@@ -96,7 +96,9 @@ def _verified(run: Run, deep: bool) -> Verified:
         problems.append(damage.removeprefix(f"run {run.hash} is damaged: "))
     problems += _parts(run, deep)
     marks = [name for name in ("final.json", "result.json") if (run.path / name).exists() and not sums.of(name)]
-    notes = [f"{name} is not listed: a kill came between the two; the same command again lists it" for name in marks]
+    notes = [
+        f"{name} is not listed, because of a kill in between; the same training command lists it" for name in marks
+    ]
     return Verified(run, True, problems, notes)
 
 
@@ -118,7 +120,7 @@ def _problem(path: Path, right: tuple[Sum, ...], deep: bool) -> str | None:
 
 
 def _without_sums(run: Run, deep: bool) -> Verified:
-    """A run that was stored without checksums: what can be seen all the same."""
+    """A run that was stored without checksums: what can be verified nevertheless."""
     damage = run.damage()
     problems = [damage.removeprefix(f"run {run.hash} is damaged: ")] if damage is not None else []
     notes = [] if problems else [unverified(run)]
@@ -126,7 +128,7 @@ def _without_sums(run: Run, deep: bool) -> Verified:
 
 
 def _parts(run: Run, deep: bool) -> list[str]:
-    """Of files that are not listed, those whose parts have another CRC-32 than they were written with."""
+    """Files that are not listed and have a part whose CRC-32 does not match."""
     sums = run.sums()
     problems = []
     for file in sorted([*run.path.glob("*.pt"), *run.path.glob("*.npz")]) if deep else ():
@@ -142,15 +144,15 @@ def _parts(run: Run, deep: bool) -> list[str]:
 
 
 def unverified(run: Run) -> str:
-    """What is to be said of a readable run without checksums."""
+    """In words, what is known about a readable run without checksums."""
     fits = fits_name(run)
-    edited = "; its settings do not give its name: they were edited, or mean something else by now"
-    more = {True: "; its settings fit its name", False: edited, None: ""}[fits]
+    edited = "; its settings do not match its name: they were edited, or their meaning has changed"
+    more = {True: "; its settings match its name", False: edited, None: ""}[fits]
     return f"unverified: it has no checksums (files.json){more}"
 
 
 def fits_name(run: Run) -> bool | None:
-    """Is the hash of its stored spec its name? None where that cannot be told: a part from outside would have to be
+    """Is the hash of its stored spec its name? None if that cannot be decided: a part from outside would have to be
     imported, or the file of its weights is gone."""
     from nearkin.config.spec import stored_spec
     from nearkin.data import transforms

@@ -1,4 +1,4 @@
-"""What samplers share that plan from embeddings: a bank with one unit vector per training image."""
+"""The base of samplers that plan from embeddings: a bank with one unit vector per training image."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class BankSampler(BatchSampler):
     The bank is filled once, in eval mode, before training; after every step the rows of the batch are overwritten by
     its fresh embeddings (Roth et al. 2020; `refresh=False` keeps the first ones). A pass is planned from the bank as it
     is when the pass begins, and has ⌊N/B⌋ batches. A plan cannot be made again once rows of the bank were overwritten,
-    so the state holds the bank and the plan of the present pass.
+    so the state holds the bank and the plan of the current pass.
 
     Parameters:
         labels: the class of each training image, (N,); any integers.
@@ -48,7 +48,7 @@ class BankSampler(BatchSampler):
         """Fill the bank: z (N, D) are the raw embeddings of all training images, in the order of the labels."""
         if z.dim() != 2 or len(z) != len(self.labels):
             shape = " x ".join(map(str, z.shape))
-            raise NearkinError(f"the bank of sampler={self.name} takes {len(self.labels)} embeddings, got {shape}")
+            raise NearkinError(f"the bank of sampler={self.name} needs {len(self.labels)} embeddings, got {shape}")
         if bad := int((~z.isfinite().all(1)).sum()):
             raise NearkinError(f"the bank of sampler={self.name}: {bad} of {len(z)} embeddings are not finite")
         self._bank = _units(z)
@@ -57,18 +57,18 @@ class BankSampler(BatchSampler):
     def bank(self) -> Tensor:  # (N, D)
         """The unit vectors of all training images, (N, D); an error before `fill` was called."""
         if self._bank is None:
-            raise NearkinError(f"sampler={self.name} plans from a bank of embeddings: fill(z) comes before next()")
+            raise NearkinError(f"sampler={self.name} plans from a bank of embeddings: call fill(z) before next()")
         return self._bank
 
     def update(self, rows: np.ndarray, z: Tensor) -> None:
         """Overwrite the bank's rows (B,) of a batch by its fresh embeddings z (B, D), unless `refresh` is False.
 
-        Of an image that is twice in the batch, the last embedding stays.
+        If an image is twice in the batch, its last embedding stays.
         """
         if self.refresh:
-            # of an image that is twice in the batch the last one stays, in whatever order rows are copied
-            kept, from_end = np.unique(rows[::-1], return_index=True)
-            self.bank[torch.from_numpy(kept)] = _units(z)[len(rows) - 1 - torch.from_numpy(from_end)]
+            # if an image is twice in the batch its last embedding stays, whatever the order in which rows are copied
+            images, from_end = np.unique(rows[::-1], return_index=True)
+            self.bank[torch.from_numpy(images)] = _units(z)[len(rows) - 1 - torch.from_numpy(from_end)]
 
     def __len__(self) -> int:
         return len(self.labels) // self.batch
@@ -79,7 +79,7 @@ class BankSampler(BatchSampler):
         return self._plan
 
     def state_dict(self) -> dict[str, Any]:
-        """Pass and position, the bank (N, D), and the plan of the present pass (batches, B)."""
+        """Pass and position, the bank (N, D), and the plan of the current pass (batches, B)."""
         state = super().state_dict()
         if self._bank is not None:
             state["bank"] = self._bank  # not a copy: a checkpoint saved after the step has the step's update

@@ -1,4 +1,4 @@
-"""What all batch samplers share."""
+"""The base of all batch samplers."""
 
 from typing import Any, ClassVar
 
@@ -12,8 +12,8 @@ from nearkin.registry import SAMPLERS
 class BatchSampler:
     """A batch sampler: an endless stream of batches, planned one pass at a time.
 
-    A pass is planned from (seed, number of the pass), so the state that a checkpoint carries is two numbers, and the
-    stream after a resume is the stream that was never stopped. Samplers that plan from embeddings carry more: see
+    A pass is planned from (seed, number of the pass), so the state in a checkpoint is two numbers, and the stream
+    after a resume is the same as without a stop. Samplers that plan from embeddings have more state: see
     `BankSampler`. A subclass defines `plan(rng)`.
 
     Parameters:
@@ -38,7 +38,7 @@ class BatchSampler:
 
     @classmethod
     def check_settings(cls, batch: int, **settings: Any) -> None:
-        """Refuse what no data can make right, before they are read: B and all hyper-parameters. By default nothing."""
+        """Refuse settings that are wrong for any data, before the data are read. By default nothing is refused."""
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The batches of one pass: a list of positions in the training data, each (B,)."""
@@ -50,7 +50,7 @@ class BatchSampler:
         return self._plan
 
     def __len__(self) -> int:
-        """The number of batches in the present pass."""
+        """The number of batches in the current pass."""
         return len(self._planned())
 
     def next(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class BatchSampler:
         return batch
 
     def update(self, rows: np.ndarray, z: Tensor) -> None:
-        """Tell the sampler, after a step, what the network made of a batch; by default nothing is kept.
+        """Give the sampler, after a step, the embeddings of a batch; by default they are ignored.
 
         rows (B,) are the positions that `next()` gave, z (B, D) their raw embeddings.
         """
@@ -72,7 +72,7 @@ class BatchSampler:
         return {"pass": self._pass, "position": self._position}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue the stream where it stood when `state` was taken, by a sampler built with the same arguments."""
+        """Continue the stream from `state`, which was taken from a sampler with the same arguments."""
         self._pass, self._position, self._plan = state["pass"], state["position"], None
 
 

@@ -1,4 +1,4 @@
-"""What samplers share that choose a batch among candidates."""
+"""The base of samplers that choose a batch among candidates."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class CandidateSampler(BankSampler):
         candidate    B/n times: a class of the big batch, uniform with replacement, and n of its images there
         batch        the candidate of m with the lowest cost against the big batch
 
-    The subclass defines the cost. All m candidates are made and weighed at once.
+    The subclass defines the cost. All m candidates are drawn and compared at once.
 
     Guarantees: a batch is B/n groups of n images of one class. The images of a group differ when the big batch has n
     different ones of the class; else all of these come, and as few twice as possible. Two groups may be of one class
@@ -107,4 +107,4 @@ class CandidateSampler(BankSampler):
 def check_big_batch(batch: int, big_batch: int) -> None:
     """Raise an error if the big batch is smaller than the batch."""
     if big_batch < batch:
-        raise NearkinError(f"sampler.big_batch={big_batch} must be at least train.batch={batch}: a batch stands for it")
+        raise NearkinError(f"sampler.big_batch={big_batch} must be at least train.batch={batch}: a batch represents it")

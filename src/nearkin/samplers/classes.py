@@ -39,7 +39,7 @@ class Classes:
         """The image `row` and size - 1 random others of its class; a short class repeats as little as it can."""
         members = self.members(self.of[row])
         others = rng.permutation(members[members != row])
-        return np.resize(np.append(row, others), size)  # np.resize begins again when the images run out
+        return np.resize(np.append(row, others), size)  # np.resize starts again when the images run out
 
     def draw_different(self, rng: np.random.Generator, classes: np.ndarray, number: int) -> np.ndarray:
         """`number` images of each of the given classes (G,), different ones where the class has enough of them; a
@@ -54,7 +54,7 @@ class Classes:
 def draw_different(rng: np.random.Generator, size: np.ndarray, number: int) -> np.ndarray:
     """For each g, `number` different ones of 0 ... size[g] - 1, all sets equally likely: (G, number).
 
-    Floyd's way: the j-th pick is uniform up to size - number + j, and that bound itself where the pick is taken.
+    Floyd's algorithm: the j-th pick is uniform up to size - number + j, and that bound itself where the pick is taken.
     """
     chosen = np.full((len(size), number), -1)
     for j in range(number):
@@ -76,14 +76,14 @@ def check_classes(classes: Classes, batch: int, per_class: int) -> None:
     if len(lone) and per_class > 1:
         raise NearkinError(
             f"{len(lone)} training classes (label {classes.labels[lone[0]]}, ...) have one image, balanced batches "
-            f"need two: remove them, or take sampler=random"
+            f"need two: remove them, or use sampler=random"
         )
 
 
 def check_per_class(batch: int, per_class: int) -> None:
     """Raise an error if per_class is below 1 or does not divide the batch."""
     if per_class < 1:
-        raise NearkinError(f"sampler.per_class={per_class}: at least 1 image per class")
+        raise NearkinError(f"sampler.per_class={per_class}: must be at least 1")
     if batch % per_class:
         below = batch // per_class * per_class
         nearest = f"the nearest are {below} and {below + per_class}" if below else f"the smallest is {per_class}"

@@ -23,9 +23,9 @@ class Covering(BatchSampler):
     - a class whose size is no multiple of K fills its last group with images of its own seen before.
 
     Each class is cut into groups of K. A batch takes one group from each of the P classes with most groups left (ties
-    at random); when fewer than P classes have any left, classes that are done lend a fresh group. The pass therefore
-    has max(⌈groups/P⌉, groups of the largest class) batches, and where classes differ much in size its first batches
-    hold the largest classes only: `Balanced` draws the classes of each batch at random.
+    at random); when fewer than P classes have any left, classes that are done provide another random group. The pass
+    therefore has max(⌈groups/P⌉, groups of the largest class) batches, and where classes differ much in size its first
+    batches hold the largest classes only: `Balanced` draws the classes of each batch at random.
 
     Parameters:
         labels: the class of each training image, (N,); any integers.
@@ -54,9 +54,9 @@ class Covering(BatchSampler):
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
         """The batches of one pass: positions in the training data, each (B,), K of one class after another."""
         groups = [self._groups(c, rng) for c in range(len(self.classes))]
-        left = sum(len(own) for own in groups)
+        left = sum(len(class_groups) for class_groups in groups)
         # most groups left first; a random number breaks ties and picks the lenders among the finished
-        queue = [(-len(own), rng.random(), c) for c, own in enumerate(groups)]
+        queue = [(-len(class_groups), rng.random(), c) for c, class_groups in enumerate(groups)]
         heapq.heapify(queue)
         batches = []
         while left:

@@ -13,7 +13,8 @@ WEIGHT = 75.0
 
 @SAMPLERS.register("ddm")
 class DDM(CandidateSampler):
-    """Distance-distribution matching: the candidate whose mean, spread and distances are nearest those of a big batch.
+    """Distance-distribution matching: the candidate whose mean, spread and distances are closest to those of a big
+    batch.
 
         cost = ‖μ* - μ‖ + ‖σ* - σ‖ + 75·2·W₁(h*, h)
 
@@ -61,8 +62,8 @@ class DDM(CandidateSampler):
         target = torch.bincount(bins[i, j], minlength=BINS) / len(i)  # (BINS,)
         i, j = _upper(self.batch)
         offset = BINS * torch.arange(len(picks))[:, None]
-        found = bins[picks[:, i], picks[:, j]] + offset  # (m, B(B-1)/2)
-        heights = torch.bincount(found.flatten(), minlength=BINS * len(picks)).view(-1, BINS) / len(i)
+        pair_bins = bins[picks[:, i], picks[:, j]] + offset  # (m, B(B-1)/2)
+        heights = torch.bincount(pair_bins.flatten(), minlength=BINS * len(picks)).view(-1, BINS) / len(i)
         w1 = width * (heights - target).cumsum(1).abs().sum(1)  # (m,)
         return moments + 2 * WEIGHT * w1
 

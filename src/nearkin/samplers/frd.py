@@ -14,7 +14,7 @@ EPSILON = 1e-8
 
 @SAMPLERS.register("frd")
 class FRD(CandidateSampler):
-    """Fréchet distance: the candidate whose mean and covariance are nearest those of a big batch.
+    """Fréchet distance: the candidate whose mean and covariance are closest to those of a big batch.
 
         cost = ‖μ* - μ‖² + tr(Σ* + Σ - 2(Σ*Σ + ε·I)^½),    ε = 1e-8
 
@@ -55,10 +55,10 @@ class FRD(CandidateSampler):
         within = rows.gather(2, picks[:, None, :].expand(-1, self.batch, -1))  # (m, B, B)
         mean = within.mean((1, 2))  # ‖μ* - μ‖²: the big batch's mean is 0 now
         trace = (gram.diagonal()[picks].mean(1) - mean) * (self.batch / (self.batch - 1))  # tr Σ
-        whole = gram.diagonal().sum() / (len(big) - 1)  # tr Σ*
+        big_trace = gram.diagonal().sum() / (len(big) - 1)  # tr Σ*
         a = (rows - rows.mean(1, keepdim=True)).double()  # squared next: float32 would lose the small values
         product = a @ a.mT / ((len(big) - 1) * (self.batch - 1))  # (m, B, B)
-        rank = min(self.batch - 1, z.shape[1])  # at most; the others are 0 but for rounding
+        rank = min(self.batch - 1, z.shape[1])  # at most; the others are 0 except for rounding
         values = torch.linalg.eigvalsh(product)[:, -rank:].clamp(min=0)  # (m, rank), ascending
         root = (values + EPSILON).sqrt().sum(1) + (z.shape[1] - rank) * math.sqrt(EPSILON)
-        return mean + whole + trace - 2 * root
+        return mean + big_trace + trace - 2 * root

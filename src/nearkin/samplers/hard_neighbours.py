@@ -13,8 +13,8 @@ from nearkin.samplers.classes import Classes
 class HardNeighbours(BankSampler):
     """Random positive pairs, then the images of other classes that lie nearest to them.
 
-    P random positive pairs are drawn, then the batch is filled with their difficult neighbours, so that it holds the
-    negatives a subgradient would look at.
+    P random positive pairs are drawn, then the batch is filled with their difficult neighbours, so that it has the
+    negatives that matter for a subgradient.
 
     Guarantees: no image twice in a batch; it begins with P pairs of different images, of P different classes; the rest
     is found by the 2P images in turn, each taking the nearest image of another class that is not in the batch yet.
@@ -62,7 +62,7 @@ class HardNeighbours(BankSampler):
         if self.pairs == 1 and others < batch - 2:  # with two pairs, any image can be a negative
             raise NearkinError(
                 f"train.batch={batch} with one pair needs {batch - 2} negatives; the largest class leaves {others}: "
-                f"raise sampler.pairs, or take a smaller batch"
+                f"raise sampler.pairs, or use a smaller batch"
             )
 
     def plan(self, rng: np.random.Generator) -> list[np.ndarray]:
@@ -82,8 +82,8 @@ class HardNeighbours(BankSampler):
         lists = [iter(row[value > -torch.inf].tolist()) for row, value in zip(near.indices, near.values, strict=True)]
         batch = dict.fromkeys(anchors.tolist())  # keeps the order, and `in` is fast
         while len(batch) < self.batch:
-            for wanted in lists:
-                row = next((row for row in wanted if row not in batch), None)
+            for neighbours in lists:
+                row = next((row for row in neighbours if row not in batch), None)
                 if row is not None and len(batch) < self.batch:
                     batch[row] = None
         return np.array(list(batch))

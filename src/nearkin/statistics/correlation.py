@@ -16,7 +16,7 @@ from scipy import stats
 from nearkin.errors import NearkinError
 from nearkin.statistics.intervals import ALPHA
 
-EXACT = 8  # so many methods at most: all orders are tried
+EXACT = 8  # with at most this many methods all orders are tried
 DRAWN = 20_000  # orders that are drawn for more methods: p is exact to 0.0005 at 0.005
 
 
@@ -37,7 +37,9 @@ def rank_correlation(x: ArrayLike, y: ArrayLike) -> Correlation | None:
     """
     first, second = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
-        raise NearkinError(f"values of shapes {first.shape} and {second.shape}: two for each of at least two methods")
+        raise NearkinError(
+            f"values of shapes {first.shape} and {second.shape}: must be equal, with one value per method, at least two"
+        )
     if not np.isfinite([first, second]).all():
         raise NearkinError(f"values must be finite: {int((~np.isfinite([first, second])).sum())} are not")
     a, b = (stats.rankdata(side) - (len(first) + 1) / 2 for side in (first, second))  # (M,)
@@ -59,7 +61,7 @@ def least_methods(tests: int) -> int:
 
 @lru_cache
 def _orders(n: int) -> NDArray[np.int64]:
-    """Orders of n things: all of them, or some that are drawn.                                               (P, n)"""
+    """Orders of n items: all of them, or a random sample.                                                    (P, n)"""
     if n <= EXACT:
         return np.array(list(permutations(range(n))))
     return np.random.default_rng(0).permuted(np.tile(np.arange(n), (DRAWN, 1)), axis=1)

@@ -21,7 +21,7 @@ UNBOUNDED: Bounds = (None, None)
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and the interval that covers the true one in 95 of 100 studies like this; of one seed there is none.
+    """A mean, and the interval that covers the true one in 95 of 100 studies like this; there is none with one seed.
 
     An interval of a metric that cannot leave its range is cut at the end of the range, and `cut` says so: what is left
     covers the truth as often as the whole.
@@ -56,8 +56,8 @@ def mean_interval(values: ArrayLike, level: float = LEVEL, bounds: Bounds = UNBO
 
 
 def t_quantile(df: float, level: float = LEVEL) -> float:
-    """What a t distributed number stays below, in absolute value, with a chance of `level`; scipy.stats.t.ppf gives the
-    same and takes fifty times as long."""
+    """The bound that the absolute value of a t distributed number stays below with a chance of `level`;
+    scipy.stats.t.ppf gives the same and takes fifty times as long."""
     return float(special.stdtrit(df, (1 + level) / 2))
 
 
@@ -100,10 +100,10 @@ def leaves(low: float, high: float, bounds: Bounds) -> bool:
 
 
 def checked(values: ArrayLike) -> NDArray[np.float64]:
-    """The values as an array (S,); a NearkinError where they are none, or not finite."""
+    """The values as an array (S,); a NearkinError if there are none, or some are not finite."""
     numbers = np.asarray(values, dtype=float)
     if numbers.ndim != 1 or numbers.size == 0:
-        raise NearkinError(f"values of shape {numbers.shape}: one value per seed is wanted, and at least one")
+        raise NearkinError(f"values of shape {numbers.shape}: must be one value per seed, at least one")
     if not np.isfinite(numbers).all():
         raise NearkinError(f"values must be finite: {int((~np.isfinite(numbers)).sum())} of {numbers.size} are not")
     return numbers

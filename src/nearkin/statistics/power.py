@@ -39,7 +39,7 @@ class Design:
     prior_std: float = 0.0
 
     def bounds(self) -> NDArray[np.float64]:
-        """How large a difference must be, for every spread that may come out."""
+        """How large a difference must be to count, for every spread that may come out."""
         s2 = self.std**2 * _chi_squared(self.n - 1, 200)  # (200,)
         df = self.prior_df + self.n - 1
         moderated = (self.prior_df * self.prior_std**2 + (self.n - 1) * s2) / df
@@ -63,15 +63,15 @@ def power(difference: float, design: Design) -> float:
     return _power(difference, design.bounds(), design.error)
 
 
-def smallest(design: Design, wanted: float = POWER) -> float:
-    """The smallest true difference that is found with a chance of `wanted`."""
+def smallest(design: Design, chance: float = POWER) -> float:
+    """The smallest true difference that is found with a chance of `chance`."""
     bounds, error = design.bounds(), design.error
     if error == 0:
         return 0.0
     low, high = 0.0, float(bounds.max()) + 10 * error
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if _power(middle, bounds, error) >= wanted else (middle, high)
+        low, high = (low, middle) if _power(middle, bounds, error) >= chance else (middle, high)
     return high
 
 
@@ -88,5 +88,5 @@ def _chi_squared(df: int, points: int) -> NDArray[np.float64]:
 
 
 def _t_quantile(df: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """What the two-sided test at `alpha` asks for, for many degrees of freedom."""
+    """The critical value of the two-sided test at `alpha`, for many degrees of freedom."""
     return special.stdtrit(df, 1 - alpha / 2)

@@ -33,8 +33,8 @@ def tournament(scores: ArrayLike, *, higher_is_better: bool = True) -> Tournamen
         scores: one row per experiment, one column per method.                                                  (N, k)
         higher_is_better: is 1 the rank of the highest score?
     """
-    found = _checked(scores)
-    ranks = stats.rankdata(-found if higher_is_better else found, axis=1)  # (N, k)
+    values = _checked(scores)
+    ranks = stats.rankdata(-values if higher_is_better else values, axis=1)  # (N, k)
     n = len(ranks)
     std = ranks.std(axis=0, ddof=1) if n > 1 else np.full(ranks.shape[1], np.nan)
     return Tournament(ranks, ranks.sum(axis=0), ranks.mean(axis=0), std)
@@ -43,7 +43,8 @@ def tournament(scores: ArrayLike, *, higher_is_better: bool = True) -> Tournamen
 @dataclass(frozen=True)
 class RankTest:
     """Do the methods differ at all? The range of their average ranks, its p value, and the critical difference: what
-    two average ranks must differ by, whichever two are picked. Infinite where so few seeds can tell nothing apart."""
+    two average ranks must differ by, whichever two are picked. Infinite where there are too few seeds to distinguish
+    any two."""
 
     statistic: float
     p: float
@@ -53,7 +54,7 @@ class RankTest:
 def permuted_ranks(values: ArrayLike, *, higher_is_better: bool = True, alpha: float = 0.05) -> RankTest:
     """A permutation test of average ranks whose unit is the seed.
 
-    Where no method is better, whose values are whose is arbitrary in every seed. The labels of the methods are permuted
+    If no method is better, the labels of the methods are arbitrary within every seed. They are permuted
     seed by seed, *in all settings of a seed together*, because a method's luck with a seed may be the same in all of
     them: the Friedman test over settings takes each for an independent experiment and rejects 13 to 73 % of true nulls.
     The statistic is the largest less the smallest average rank, and its quantile is the critical difference of all
@@ -67,7 +68,7 @@ def permuted_ranks(values: ArrayLike, *, higher_is_better: bool = True, alpha: f
     """
     y = np.asarray(values, dtype=float) * (-1 if higher_is_better else 1)  # (k, S, N)
     if y.ndim != 3 or y.size == 0 or not np.isfinite(y).all():
-        raise NearkinError(f"values of shape {y.shape}: finite values by method, seed and setting are wanted")
+        raise NearkinError(f"values of shape {y.shape}: must be finite and have three axes: method, seed and setting")
     k, seeds, _ = y.shape
     rng = np.random.default_rng(0)
     observed = _range(y[None])[0]
@@ -104,11 +105,11 @@ def alike(average: ArrayLike, critical_difference: float) -> list[tuple[int, ...
         average: the average rank of every method.                                                              (k,)
         critical_difference: what average ranks must differ by.
     """
-    found = np.asarray(average, dtype=float)
-    order = np.argsort(found, kind="stable")
+    ranks = np.asarray(average, dtype=float)
+    order = np.argsort(ranks, kind="stable")
     groups: list[tuple[int, ...]] = []
     for i in range(len(order)):
-        last = max(j for j in range(i, len(order)) if found[order[j]] - found[order[i]] < critical_difference - 1e-9)
+        last = max(j for j in range(i, len(order)) if ranks[order[j]] - ranks[order[i]] < critical_difference - 1e-9)
         group = tuple(int(x) for x in order[i : last + 1])
         if len(group) > 1 and not (groups and set(group) <= set(groups[-1])):
             groups.append(group)
@@ -116,9 +117,11 @@ def alike(average: ArrayLike, critical_difference: float) -> list[tuple[int, ...
 
 
 def _checked(scores: ArrayLike) -> Floats:
-    found = np.asarray(scores, dtype=float)
-    if found.ndim != 2 or found.size == 0:
-        raise NearkinError(f"scores of shape {found.shape}: one row per experiment, one column per method are wanted")
-    if not np.isfinite(found).all():
-        raise NearkinError(f"scores must be finite: {int((~np.isfinite(found)).sum())} of {found.size} are not")
-    return found
+    values = np.asarray(scores, dtype=float)
+    if values.ndim != 2 or values.size == 0:
+        raise NearkinError(
+            f"scores of shape {values.shape}: must have one row per experiment and one column per method"
+        )
+    if not np.isfinite(values).all():
+        raise NearkinError(f"scores must be finite: {int((~np.isfinite(values)).sum())} of {values.size} are not")
+    return values

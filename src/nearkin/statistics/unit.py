@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class ByClass:
-    """What one run has class by class: the mean over the queries of each class, and how many queries that are."""
+    """The values of one run by class: the mean over the queries of each class, and the number of these queries."""
 
     classes: tuple[str, ...]
     means: Floats  # (C,)
@@ -48,7 +48,7 @@ class ByClass:
 
 
 def not_by_class(key: "Key") -> ByClass | None:
-    """What a run has class by class, where that is not known."""
+    """The values by class of a run for which they are not known: None."""
     return None
 
 
@@ -85,8 +85,8 @@ class Row:
     Parameters:
         name: of the row.
         members: which run -> its value of the metric that is compared.
-        queries: on how many the metric is a mean; None where it is none.
-        by_class: gives what a run has class by class; None where that is not known.
+        queries: the number of queries that the metric is a mean over; None if it is no such mean.
+        by_class: gives the values of a run by class; None where they are not known.
 
     Example:
         a = Row.of_seeds("triplet", {0: 0.50, 1: 0.52, 2: 0.51})
@@ -111,7 +111,7 @@ class Row:
 
     @cached_property
     def values(self) -> dict[int, float]:
-        """Seed -> value, folds and settings averaged; empty where no seed is whole."""
+        """Seed -> value, folds and settings averaged; empty where no seed has all of them."""
         if isinstance(self.alone, Nothing):
             return {}
         return dict(zip(self.alone.seeds, self.alone.values[0].tolist(), strict=True))
@@ -127,22 +127,25 @@ def common(rows: Sequence[Row], least: int = LEAST_SEEDS) -> Common | Nothing:
 
     Parameters:
         rows: the rows.
-        least: with fewer seeds that have all settings and folds, some of these are given up for more seeds.
+        least: if fewer seeds than this have all settings and folds, some settings and folds are given up for more
+            seeds.
     """
     shared = set.intersection(*(set(row.members) for row in rows)) if rows else set()
     if not shared:
         return Nothing(_reason(rows))
     order = [key for key in rows[0].members if key in shared]
     seeds, places = sorted({key.seed for key in order}), list(dict.fromkeys(key.place for key in order))
-    whole = [seed for seed in seeds if all(Key(seed, place) in shared for place in places)]
-    if len(whole) < min(least, len(seeds)):
-        everywhere = [place for place in places if all(Key(seed, place) in shared for seed in seeds)]
-        if everywhere and len(seeds) > len(whole):
-            whole, places = seeds, everywhere
-    if not whole:
+    complete = [seed for seed in seeds if all(Key(seed, place) in shared for place in places)]
+    if len(complete) < min(least, len(seeds)):
+        complete_places = [place for place in places if all(Key(seed, place) in shared for seed in seeds)]
+        if complete_places and len(seeds) > len(complete):
+            complete, places = seeds, complete_places
+    if not complete:
         return Nothing(f"no seed has all {len(places)} {_what(places)}")
-    values = [[averaged({place: row.members[Key(seed, place)] for place in places}) for seed in whole] for row in rows]
-    return Common(tuple(whole), tuple(places), np.array(values, dtype=float))
+    values = [
+        [averaged({place: row.members[Key(seed, place)] for place in places}) for seed in complete] for row in rows
+    ]
+    return Common(tuple(complete), tuple(places), np.array(values, dtype=float))
 
 
 def averaged(values: Mapping[Place, float]) -> float:
@@ -150,7 +153,7 @@ def averaged(values: Mapping[Place, float]) -> float:
     folds: dict[tuple[str, ...], list[float]] = {}
     for place, value in values.items():
         folds.setdefault(place.setting, []).append(value)
-    return statistics.fmean(statistics.fmean(each) for each in folds.values())
+    return statistics.fmean(statistics.fmean(fold_values) for fold_values in folds.values())
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class ClassDifferences:
 def class_differences(first: Row, second: Row, shared: Common) -> ClassDifferences | None:
     """The differences of two rows by seed and class, on what they have in common; None where values by class are not
     known, or not all runs were tested on the same queries."""
-    differences, seen = [], None
+    differences, reference = [], None
     for seed in shared.seeds:
         sums: dict[Place, Floats] = {}
         for place in shared.places:
@@ -172,9 +175,9 @@ def class_differences(first: Row, second: Row, shared: Common) -> ClassDifferenc
             for side in sides:
                 if side is None or len(side.classes) < 2:
                     return None
-                if seen is None:
-                    seen = side
-                elif side.classes != seen.classes or not np.array_equal(side.queries, seen.queries):
+                if reference is None:
+                    reference = side
+                elif side.classes != reference.classes or not np.array_equal(side.queries, reference.queries):
                     return None
             assert sides[0] is not None
             assert sides[1] is not None
@@ -182,9 +185,9 @@ def class_differences(first: Row, second: Row, shared: Common) -> ClassDifferenc
         folds: dict[tuple[str, ...], list[Floats]] = {}
         for place, value in sums.items():
             folds.setdefault(place.setting, []).append(value)
-        differences.append(np.mean([np.mean(each, axis=0) for each in folds.values()], axis=0))
-    assert seen is not None
-    return ClassDifferences(np.array(differences), seen.queries / seen.queries.sum())
+        differences.append(np.mean([np.mean(fold_values, axis=0) for fold_values in folds.values()], axis=0))
+    assert reference is not None
+    return ClassDifferences(np.array(differences), reference.queries / reference.queries.sum())
 
 
 def by_class(labels: ArrayLike, values: ArrayLike) -> ByClass | None:
@@ -204,7 +207,7 @@ def by_class(labels: ArrayLike, values: ArrayLike) -> ByClass | None:
 
 
 def _reason(rows: Sequence[Row]) -> str:
-    """What rows would need in common and have not, in words."""
+    """In words, what the rows would need to have in common."""
     if not rows or any(not row.members for row in rows):
         return "no values"
     parts: dict[str, Callable[[Key], Any]] = {
@@ -215,7 +218,7 @@ def _reason(rows: Sequence[Row]) -> str:
     for what, part in parts.items():
         sides = [list(dict.fromkeys(part(key) for key in row.members)) for row in rows]
         if not set.intersection(*map(set, sides)):
-            words = ["; ".join(_word(each) for each in side[:4]) + ("; …" if len(side) > 4 else "") for side in sides]
+            words = ["; ".join(_word(value) for value in side[:4]) + ("; …" if len(side) > 4 else "") for side in sides]
             return f"no common {what}s ({' against '.join(words) if len(rows) == 2 else and_more(words, 3)})"
     return "no common seed with the same settings and folds"
 

@@ -115,19 +115,19 @@ def judge(pairs: Sequence[tuple[Row, Row]], *, sign: int = 1, within: float | No
     """Judge a family of pairs together.
 
     Parameters:
-        pairs: the rows that are compared; all that stand in one table.
+        pairs: the rows that are compared: all pairs of one table.
         sign: of the metric: 1 where high is better, -1 where low is, 0 where neither is.
         within: what is small enough to be called equivalent, in the metric's unit; None: nothing is.
     """
     shared = [common(pair) for pair in pairs]
-    differences = [_difference(*pair, each) for pair, each in zip(pairs, shared, strict=True)]
+    differences = [_difference(*pair, overlap) for pair, overlap in zip(pairs, shared, strict=True)]
     tested = {i: d for i, d in enumerate(differences) if d is not None and d.n >= LEAST_SEEDS}
     rows = len({id(row) for i in tested for row in pairs[i]})
     spreads = dict(zip(tested, moderate([(d.std or 0.0, d.n) for d in tested.values()], rows), strict=True))
     corrected = dict(zip(tested, holm([_test(d, spreads[i]) for i, d in tested.items()]).tolist(), strict=True))
     return [
-        Pair(*pair, each, d, corrected.get(i), len(tested), sign, within, spreads.get(i))
-        for i, (pair, each, d) in enumerate(zip(pairs, shared, differences, strict=True))
+        Pair(*pair, overlap, d, corrected.get(i), len(tested), sign, within, spreads.get(i))
+        for i, (pair, overlap, d) in enumerate(zip(pairs, shared, differences, strict=True))
     ]
 
 

@@ -30,6 +30,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from nearkin.config.parse import canonical, read_yaml
 from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError, choices
@@ -62,14 +64,30 @@ EVALUATIONS = ("separated", "concatenated")
 SETTINGS = "settings"  # the axis default, tuned
 
 
-def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping[str, Any] | None = None) -> Study:
-    """`words` are laid over the base, as `root=DIR` on the command line, `tune` over the file's own. Everything that
-    can be wrong with the file is said before anything runs."""
-    content = _real(read_yaml(path), canonical(words or {}), path)
+def read_study(
+    file: Path | str | Mapping[str, Any], words: Mapping[str, Any] | None = None, tune: Mapping[str, Any] | None = None
+) -> Study:
+    """A study from its file. Everything that can be wrong with it is said before anything runs.
+
+    Parameters:
+        file: the YAML file, or its content as a tree, which needs a `name`.
+        words: settings over the base, as `root=DIR` on the command line.
+        tune: settings over `tune` of the file.
+    """
+    if isinstance(file, Mapping):
+        if not file.get("name"):
+            raise NearkinError(
+                f"a study needs a name, as in {{'name': 'demo', ...}}; it has {', '.join(map(str, file))}"
+            )
+        path, tree, text = Path(str(file["name"])), dict(file), yaml.safe_dump(dict(file), sort_keys=False)
+    else:
+        path = Path(file)
+        tree, text = read_yaml(path), path.read_text()
+    content = _real(tree, canonical(words or {}), path)
     for key in content:
         if key not in KEYS:
             raise NearkinError(f"unknown key {key!r} in {path}: {choices(str(key), KEYS)}")
-    name = str(content.get("name") or Path(path).stem)
+    name = str(content.get("name") or path.stem)
     if not re.fullmatch(r"\w[\w .+-]*", name):
         raise NearkinError(f"name: {name!r} in {path}: it names files: letters, digits, space and . _ - + are possible")
     if not any(content.get(key) for key in ("base", "bases", "axes")):
@@ -98,15 +116,7 @@ def read_study(path: Path, words: Mapping[str, Any] | None = None, tune: Mapping
     found = [_metric(str(m)) for m in metrics]
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
     return Study(
-        name,
-        names,
-        tuple(cells),
-        tuple(found),
-        Path(path).read_text(),
-        str(content.get("twin") or ""),
-        readings,
-        evaluations,
-        told,
+        name, names, tuple(cells), tuple(found), text, str(content.get("twin") or ""), readings, evaluations, told
     )
 
 

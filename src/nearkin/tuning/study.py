@@ -1,11 +1,14 @@
 """A study from its plan to its table: rows searched where it asks for that, its runs carried out, tuned rows judged."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from nearkin.comparison.gather import gather
+from nearkin.config.parse import parse_words
 from nearkin.errors import NearkinError
 from nearkin.present import Shown, Table, check_ending
 from nearkin.runs.prepare import Data
@@ -14,6 +17,8 @@ from nearkin.storage import check_writable
 from nearkin.studies import summary
 from nearkin.studies.carry_out import Estimate, RunsProgress, carry_out, planned
 from nearkin.studies.cells import Study
+from nearkin.studies.executors import executor_of, following
+from nearkin.studies.grid import read_study
 from nearkin.studies.runner import Job
 from nearkin.studies.scheduler import Executor
 from nearkin.studies.search import searches_of
@@ -57,6 +62,58 @@ class Studied(Shown):
         if elsewhere := sum(job.state == "elsewhere" for job in self.jobs):
             lines.append(f"{counted(elsewhere, 'run')} left to another call; the table has what is stored")
         return lines
+
+
+def study(
+    file: Path | str | Mapping[str, Any],
+    words: str | Mapping[str, Any] = "",
+    *,
+    runs: Path | str = "runs",
+    workers: int | None = None,
+    ray: str | None = None,
+    table: Path | str | None = None,
+    part: str | None = None,
+    tune_only: bool = False,
+    trials: int | None = None,
+    storage: str | None = None,
+    watch: Watch | None = None,
+) -> Studied:
+    """Run what is not stored yet of a grid of runs; the result is a table of means and deviations over seeds.
+
+    With `tune` in the file, or with `trials`, the settings of every row are searched first, on validation classes;
+    tuned rows stand beside the default ones, with fresh seeds, tested once.
+
+    Parameters:
+        file: the YAML file of a study (base, axes, seeds), or the same as a tree with a `name`.
+        words: settings over its base: one string, as "root=DIR epochs=2", or a mapping.
+        runs: the folder of the stored runs.
+        workers: runs at a time, one thread each; None: 1, or all that Ray has.
+        ray: the address of a Ray cluster, HOST:PORT, or auto for the local one; None: without Ray.
+        table: the file of the table: .csv, .md or .tex; None: NAME.csv in the store.
+        part: as 3/16: all other runs are left to other processes.
+        tune_only: only the search and its tuned rows, not the default ones.
+        trials: how many trials every row is searched with; None: as the file says.
+        storage: URL of the database of trials; None: tune.db in the study's folder.
+        watch: called again and again with how far it is; None: progress is shown on stderr.
+
+    Example:
+        grid = {"name": "mine", "base": {"dataset": "glyphs"}, "axes": {"loss": ["margin", "triplet"]}}
+        print(nearkin.study(grid, workers=2))
+    """
+    asked = {} if trials is None else {"trials": trials}
+    settings = parse_words(shlex.split(words)) if isinstance(words, str) else words
+    made = read_study(file, settings, asked if asked or tune_only else None)
+    with nullcontext(watch) if watch else following() as shown:
+        return run_study(
+            made,
+            Store(runs),
+            lambda: executor_of(workers, ray),
+            target=None if table is None else Path(table),
+            part=part,
+            tune_only=tune_only,
+            storage=storage,
+            watch=shown,
+        )
 
 
 def run_study(

@@ -55,7 +55,7 @@ class Ranked:
 
 
 class Sizes(NamedTuple):
-    """What is known before the search and tells how many neighbours it must find."""
+    """What is known before the search and determines how many neighbours it must find."""
 
     relevant: int  # the largest R_q
     size: int  # the largest k_c
@@ -129,7 +129,7 @@ def _register(
     **traits: Any,
 ) -> Callable[[Any], Any]:
     """What a metric is, as attributes of its function. `sign` is 1 where high is better, -1 where low is, 0 where
-    neither is; `is_share`: is it told in per cent? `bounds` is the range that its values cannot leave."""
+    neither is; `is_share`: is it shown in per cent? `bounds` is the range that its values cannot leave."""
     traits |= {
         "kind": kind,
         "better": better,
@@ -159,7 +159,7 @@ class Unknown(NamedTuple):
 
 def metric_of(key: str) -> Any:
     """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`.
-    Results may be a stranger's: nothing is imported."""
+    Results may come from a stranger: nothing is imported."""
     name = key.removeprefix("validation ").removeprefix("train.").partition("@")[0]
     return METRICS.known(name) or (Unknown() if is_path(name) else METRICS[name])
 
@@ -182,12 +182,12 @@ def parse(key: str, ks: Sequence[int] = (), settings: Mapping[str, Any] | None =
 
 def _settings(name: str, function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of one metric: for rho, {"rho.drop": 0} -> {"drop": 0}."""
-    own = {key.partition(".")[2]: value for key, value in settings.items() if key.partition(".")[0] == name}
+    chosen = {key.partition(".")[2]: value for key, value in settings.items() if key.partition(".")[0] == name}
     known = hyperparameters(function)
-    for key in own:
+    for key in chosen:
         if key not in known:
             raise NearkinError(f"unknown setting {name}.{key}: {choices(key, known)}")
-    return own
+    return chosen
 
 
 METRICS.takes(

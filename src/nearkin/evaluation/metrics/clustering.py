@@ -11,7 +11,7 @@ def kmeans(vectors: np.ndarray, k: int, *, iterations: int = 20, seed: int = 0) 
     Parameters:
         vectors: (N, D).
         k: the number of clusters.
-        iterations: at most so many.
+        iterations: the largest number of iterations.
         seed: seed of the choice of the k rows.
     """
     from sklearn.cluster import KMeans  # imported here: it takes a second, and few evaluations cluster

@@ -37,7 +37,7 @@ class Aggregate:
     undefined: int = 0  # images without a value: a constant map
     equal: int = 0  # images whose maps are equal: r = 1
 
-    def told(self) -> dict[str, float | int | None]:
+    def numbers(self) -> dict[str, float | int | None]:
         """As JSON has it."""
         return dict(vars(self))
 
@@ -62,15 +62,15 @@ def divergences(maps: np.ndarray) -> np.ndarray:
     x = maps.astype(np.float64)
     constant = np.ptp(x, axis=1) == 0
     p = x / np.where(constant, 1, x.sum(1))[:, None]  # (M, P)
-    own = xlogy(p, p).sum(1)  # (M,) minus entropies
-    found = np.zeros((len(p), len(p)))
+    negative = xlogy(p, p).sum(1)  # (M,) minus entropies
+    jsd = np.zeros((len(p), len(p)))
     for i in range(len(p) - 1):
         middle = (p[i] + p[i + 1 :]) / 2  # (M-i-1, P)
-        found[i, i + 1 :] = (own[i] + own[i + 1 :]) / 2 - xlogy(middle, middle).sum(1)
-    found = (found + found.T).clip(0, np.log(2))
-    found[constant] = np.nan
-    found[:, constant] = np.nan
-    return found  # (M, M)
+        jsd[i, i + 1 :] = (negative[i] + negative[i + 1 :]) / 2 - xlogy(middle, middle).sum(1)
+    jsd = (jsd + jsd.T).clip(0, np.log(2))
+    jsd[constant] = np.nan
+    jsd[:, constant] = np.nan
+    return jsd  # (M, M)
 
 
 def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:

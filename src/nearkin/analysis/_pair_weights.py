@@ -33,6 +33,24 @@ SPECIAL: dict[str, dict[str, Any]] = {  # parts that are no function of products
     "snr_triplet": {"reg_weight": 0.0},
     "snr_contrastive": {"reg_weight": 0.0},
 }
+CLOSED_FORMS = (  # the losses whose ∂L/∂s tests compare with a formula
+    "contrastive",
+    "triplet",
+    "margin",
+    "multi_similarity",
+    "lifted_weighted",
+    "lifted_similarity",
+    "lifted_structure",
+    "nt_xent",
+    "npair",
+    "proxy_anchor",
+    "proxy_nca",
+    "proxy_nca_pp",
+    "norm_softmax",
+    "softmax",
+    "cosface",
+    "arcface",
+)
 
 Moved = tuple[tuple[int, int], float]  # a pair of vectors, and its similarity
 
@@ -68,8 +86,8 @@ class Place:
     @property
     def proxies(self) -> torch.nn.Parameter | None:
         """The class vectors of the loss, where it has some."""
-        found = getattr(self.objective.loss, "proxies", None)
-        return found if isinstance(found, torch.nn.Parameter) else None
+        vectors = getattr(self.objective.loss, "proxies", None)
+        return vectors if isinstance(vectors, torch.nn.Parameter) else None
 
     @cached_property
     def labels(self) -> Tensor:
@@ -87,15 +105,15 @@ class Place:
 
     def neighbours(self, pair: tuple[int, int], kind: str) -> list[tuple[int, int]]:
         """One other pair of a kind (positive, negative) at each end of a pair, of those that the loss compares."""
-        n, found = len(self.labels), []
+        n, pairs = len(self.labels), []
         for end in pair:
             for k in range(n):
                 proxy_pair = self.proxies is None or (end < len(LABELS)) != (k < len(LABELS))
                 same = bool(self.labels[end] == self.labels[k])
                 if k not in pair and proxy_pair and same == (kind == "positive"):
-                    found.append((end, k))
+                    pairs.append((end, k))
                     break
-        return found
+        return pairs
 
     def root(self, moved: Sequence[Moved]) -> Tensor | None:
         """(n, n), lower triangular, with root·rootᵀ = G of these similarities; None where no vectors have them."""
@@ -137,10 +155,9 @@ class Place:
             value = self.objective(z, LABELS, generator=torch.Generator().manual_seed(0))
         else:
             value = self.objective.loss(z, LABELS, all_tuples(self.objective.loss))
-        found = torch.autograd.grad(value, wanted, allow_unused=True)
-        return torch.cat(
-            [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
-        ).detach()  # (n, DIM)
+        gradients = torch.autograd.grad(value, wanted, allow_unused=True)
+        slopes = [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, wanted, strict=True)]
+        return torch.cat(slopes).detach()  # (n, DIM)
 
 
 def all_tuples(loss: Loss) -> Any:

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nearkin.analysis._measures import compared, measure_of
 from nearkin.analysis.embedded import Loaded, from_input, loaded
-from nearkin.analysis.measures import compared, measure_of
 from nearkin.config.parse import flatten
 from nearkin.engine.allocator import skip_memory_fill
 from nearkin.models.fold import folded
@@ -57,7 +57,7 @@ def smooth_maps(
         embed: the network, from its normalised input.
         x: (N, 3, H, W), normalised images.
         reference: (1, D), the raw embedding of a black image.
-        measure: its name (analysis/measures.py).
+        measure: its name (analysis/_measures.py).
         rows: (N,), what the noise of each image is drawn from, beside the seed.
         copies: noisy copies of an image.
         noise: σ as a share of the range of an image.
@@ -67,7 +67,7 @@ def smooth_maps(
     n, _, h, w = x.shape
     batch = batch or max(1, PIXELS * (1 if x.device.type == "cpu" else 16) // (h * w))
     sigma = noise * (x.amax((1, 2, 3)) - x.amin((1, 2, 3)))  # (N,)
-    found = torch.zeros(n, h, w, device=x.device)
+    maps = torch.zeros(n, h, w, device=x.device)
     drawn: dict[int, Tensor] = {}
     for start in range(0, n * copies, batch):
         place = torch.arange(start, min(start + batch, n * copies))
@@ -78,14 +78,14 @@ def smooth_maps(
         at = 0
         for i in kept:  # each image's share of the batch
             first = max(0, start - i * copies)
-            own = drawn[i][first : first + len(place) - at]
-            torch.add(x[i], own, alpha=float(sigma[i]), out=noisy[at : at + len(own)])
-            at += len(own)
+            noises = drawn[i][first : first + len(place) - at]
+            torch.add(x[i], noises, alpha=float(sigma[i]), out=noisy[at : at + len(noises)])
+            at += len(noises)
         noisy.requires_grad_()
         value = compared(measure, embed(noisy), reference).sum() / copies
         (gradient,) = torch.autograd.grad(value, noisy)  # (B, 3, H, W)
-        found.index_add_(0, (place // copies).to(x.device), gradient.mean(1).abs())
-    return found
+        maps.index_add_(0, (place // copies).to(x.device), gradient.mean(1).abs())
+    return maps
 
 
 def _noise(x: Tensor, row: int, copies: int, seed: int) -> Tensor:
@@ -120,22 +120,22 @@ def maps_of(
         title: what the progress bar says; the run's hash by default.
     """
     path = run.path / "analysis" / "saliency-maps.npz"
-    told = about(run, seed)
-    held = read(path, told)
+    settings = about(run, seed)
+    held = read(path, settings)
     missing = np.array([row for row in rows.tolist() if row not in held], dtype=np.int64)
     if len(missing):
         seen = loaded(run, known=known)
         written = time.monotonic()
         try:
             with bar(title or f"Saliency of run {run.hash}", len(missing)) as advance:
-                for done, (row, found) in enumerate(each_map(seen, missing, told["measure"], seed), start=1):
-                    held[row] = found
+                for done, (row, one) in enumerate(each_map(seen, missing, settings["measure"], seed), start=1):
+                    held[row] = one
                     advance(done)
                     if time.monotonic() - written > EVERY:
-                        write(path, held, told)
+                        write(path, held, settings)
                         written = time.monotonic()
         finally:
-            write(path, held, told)
+            write(path, held, settings)
     return np.stack([held[row] for row in rows.tolist()])
 
 
@@ -144,11 +144,11 @@ def each_map(seen: Loaded, rows: np.ndarray, measure: str, seed: int) -> Iterato
     embed, reference = network(seen, rows[:1])
     few = 8
     for start in range(0, len(rows), few):
-        own = rows[start : start + few]
-        x = seen.model.record.normalise(seen.pixels.test(own).to(seen.device))  # (n, 3, H, W)
+        batch_rows = rows[start : start + few]
+        x = seen.model.record.normalise(seen.pixels.test(batch_rows).to(seen.device))  # (n, 3, H, W)
         with skip_memory_fill():
-            raw = smooth_maps(embed, x, reference, measure, own, seed=seed)
-        yield from zip(own.tolist(), scaled(raw.cpu().double().numpy()).astype(np.float16), strict=True)
+            raw = smooth_maps(embed, x, reference, measure, batch_rows, seed=seed)
+        yield from zip(batch_rows.tolist(), scaled(raw.cpu().double().numpy()).astype(np.float16), strict=True)
 
 
 def network(seen: Loaded, rows: np.ndarray) -> tuple[Embed, Tensor]:
@@ -168,18 +168,18 @@ def about(run: Run, seed: int) -> dict[str, Any]:
     return {"version": VERSION, "measure": measure, "copies": COPIES, "noise": NOISE, "seed": seed}
 
 
-def read(path: Path, told: dict[str, Any]) -> dict[int, np.ndarray]:
+def read(path: Path, settings: dict[str, Any]) -> dict[int, np.ndarray]:
     """Stored maps by row; none where the file is not there, cannot be read, or was made in another way."""
     try:
         with np.load(path) as held:
-            if json.loads(str(held["about"])) != told:
+            if json.loads(str(held["about"])) != settings:
                 return {}
             return dict(zip(held["rows"].tolist(), held["maps"], strict=True))
     except (OSError, ValueError, KeyError):
         return {}
 
 
-def write(path: Path, maps: dict[int, np.ndarray], told: dict[str, Any]) -> None:
+def write(path: Path, maps: dict[int, np.ndarray], settings: dict[str, Any]) -> None:
     """Store maps by row, whole or not at all."""
     if not maps:
         return
@@ -189,5 +189,5 @@ def write(path: Path, maps: dict[int, np.ndarray], told: dict[str, Any]) -> None
             scratch / path.name,
             rows=rows,
             maps=np.stack([maps[row] for row in rows.tolist()]),
-            about=np.array(json.dumps(told)),
+            about=np.array(json.dumps(settings)),
         )

@@ -1,4 +1,5 @@
-"""How alike are two representations of the same images? Linear CKA and neighbour overlap.
+"""What every stage of a network makes of images, and how alike two representations of the same images are: linear CKA
+and neighbour overlap.
 
     CKA = ‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖)      columns centred, Frobenius norms; 1: the same up to turning and scaling
     overlap@k                         the share of an image's k nearest (cosine) in one that are so in the other, too
@@ -21,10 +22,15 @@ import numpy as np
 import torch
 from scipy import stats
 
+from nearkin.analysis.embedded import loaded
+from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.evaluation.search import neighbours
+from nearkin.runs.store import Run
 from nearkin.statistics.intervals import LEVEL
+from nearkin.storage import atomic
 
+VERSION = 1  # of stored features: raise it when the same images begin to give others
 GROUPS = 20
 TINY = 1e-12
 
@@ -69,12 +75,12 @@ def compared(x: Sequence[np.ndarray], labels: np.ndarray, *, k: int = 10, groups
         groups: how many groups of classes are left out in turn.
         seed: deals the classes into groups.
     """
-    grams = [_gram(each) for each in x]
+    grams = [_gram(one) for one in x]
     number = np.unique(labels, return_inverse=True)[1]
     c = int(number.max()) + 1
     count = min(groups, c)
     group = (np.random.default_rng(seed).permutation(c) % count)[number]  # (N,)
-    near = [_nearest(each, k) for each in x]
+    near = [_nearest(one, k) for one in x]
     r = len(x)
     whole, left = np.ones((r, r)), np.ones((count, r, r))
     for i in range(r):
@@ -141,8 +147,39 @@ def _cka(grams: list[np.ndarray], group: np.ndarray) -> tuple[np.ndarray, np.nda
 def _nearest(x: np.ndarray, k: int) -> np.ndarray:
     """(N, k) neighbours by cosine."""
     z = torch.from_numpy(np.ascontiguousarray(x)).float()
-    return neighbours(z, z, k, own=np.arange(len(z))).index.numpy()
+    return neighbours(z, z, k, self_index=np.arange(len(z))).index.numpy()
 
 
 def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a[:, :, None] == b[:, None, :]).any(2).mean(1)
+
+
+def stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Stage -> (N, C) its output, averaged over the map, for test images at these rows of the data set."""
+    looked = loaded(run)
+    parts: dict[str, list[np.ndarray]] = {}
+    with torch.no_grad():
+        for start in range(0, len(rows), BATCH):
+            images = looked.pixels.test(rows[start : start + BATCH]).to(looked.device)
+            x = looked.model.record.normalise(images)
+            for stage in looked.model.backbone.stages:
+                x = looked.model.backbone.run_stage(stage, x)
+                pooled = x.mean((2, 3)) if x.ndim == 4 else x.flatten(1)
+                parts.setdefault(stage, []).append(pooled.float().cpu().numpy())
+    return {stage: np.concatenate(batches) for stage, batches in parts.items()}
+
+
+def kept_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Those of `stage_features`, from the run's folder where they are stored."""
+    file = run.path / "analysis" / "similarity-stages.npz"
+    key = np.array([VERSION, len(rows), *rows])
+    try:
+        with np.load(file) as held:
+            if np.array_equal(held["key"], key):
+                return {name: held[name] for name in held.files if name != "key"}
+    except (OSError, ValueError, KeyError):
+        pass
+    features = stage_features(run, rows)
+    with atomic(file) as scratch:
+        np.savez(scratch / file.name, key=key, **features)  # type: ignore[arg-type]
+    return features

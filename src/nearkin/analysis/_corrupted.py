@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from nearkin.analysis.corrupt import corrupt_batch
-from nearkin.analysis.embedded import Loaded, loaded, stratified
-from nearkin.analysis.tested import rows_of, tested
+from nearkin.analysis._corrupt import corrupt_batch
+from nearkin.analysis.embedded import Loaded, loaded, rows_of, stratified, tested
 from nearkin.engine.batches import Source
 from nearkin.engine.embed import BATCH, embed
 from nearkin.errors import NearkinError
@@ -117,7 +116,7 @@ class Measured:
         sets = replace(sets, query=z if asks is None else z[torch.from_numpy(asks)])
         asked = [metric for name in METRICS for metric in parse(name)]
         values, _ = rank(sets, asked, distance="cosine", budget_mib=None, progress=None)
-        return {key: float(np.nanmean(own)) for key, own in values.items()}
+        return {key: float(np.nanmean(per_query)) for key, per_query in values.items()}
 
     def _roles(self) -> dict[str, Any]:
         if self.roles is None:

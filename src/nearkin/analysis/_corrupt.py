@@ -149,8 +149,8 @@ def _whole(values: np.ndarray) -> np.ndarray:
 
 
 CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {
-    each.__name__: each
-    for each in (
+    function.__name__: function
+    for function in (
         gaussian_noise,
         salt_and_pepper,
         uniform_noise,

@@ -110,7 +110,7 @@ def nr_precision(
     What it promises. If the property has nothing to do with the embeddings, a query's value has a mean of about 0 and a
     variance of about 1 - p, because the R nearest are drawn without replacement; so 99 % of the queries lie within
     ± 2.576, unless a value is so rare that less than about one hit is expected (R p). The mean over queries, which is
-    told, is spread far less: queries are many. Beyond ± 2.576 it is therefore not chance; below, it may still not be.
+    reported, is spread far less: queries are many. Beyond ± 2.576 it is not chance; below, it may still not be.
     What it does not promise. It is no test at the level of 1 %, and no size of an effect: for the same share of hits it
     grows with √R, so properties with few values come out larger, and test sets of different sizes cannot be compared.
     A property that goes along with the class is found because the class is.
@@ -124,20 +124,22 @@ def nr_precision(
         budget_mib: working memory of the search.
         progress: called after every tile with (tiles done, tiles in all).
     """
-    for name, own in codes.items():
-        if len(own) != len(z):
-            raise NearkinError(f"property {name!r}: {len(own)} values for {len(z)} embeddings")
+    for name, values in codes.items():
+        if len(values) != len(z):
+            raise NearkinError(f"property {name!r}: {len(values)} values for {len(z)} embeddings")
     asks, asked, place = _parts(len(z), roles)
-    counted = {name: _Counted(np.asarray(own), asks, asked, place) for name, own in codes.items()}
-    depth = max((each.relevant.max() for each in counted.values()), default=0)
+    counted = {name: _Counted(np.asarray(values), asks, asked, place) for name, values in codes.items()}
+    depth = max((one.relevant.max() for one in counted.values()), default=0)
     query = z if roles is None else z[asks]
     gallery = z if roles is None else z[asked]
     stop = 0
-    for index, _ in search(query, gallery, max(1, int(depth)), own=place, budget_mib=budget_mib, progress=progress):
+    for index, _ in search(
+        query, gallery, max(1, int(depth)), self_index=place, budget_mib=budget_mib, progress=progress
+    ):
         start, stop = stop, stop + len(index)
-        for each in counted.values():
-            each.count(index, slice(start, stop))
-    return {name: each.shared() for name, each in counted.items()}
+        for one in counted.values():
+            one.count(index, slice(start, stop))
+    return {name: one.shared() for name, one in counted.items()}
 
 
 def _parts(n: int, roles: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -40,14 +40,14 @@ class Parts:
 def shares(model: Model, x: Tensor) -> Tensor:
     """φ (B, h, w, C): what every place of the last map x (B, C, h, w) gives to the pooled feature."""
     b, c, h, w = x.shape
-    found = torch.zeros_like(x)
+    given = torch.zeros_like(x)
     if model.pool in ("avg", "both"):
-        found = found + x / (h * w)
+        given = given + x / (h * w)
     if model.pool in ("max", "both"):
         at = x.flatten(2).argmax(2, keepdim=True)  # (B, C, 1)
         top = torch.zeros_like(x).flatten(2).scatter(2, at, x.flatten(2).gather(2, at))
-        found = found + top.view(b, c, h, w)
-    return found.permute(0, 2, 3, 1)  # (B, h, w, C)
+        given = given + top.view(b, c, h, w)
+    return given.permute(0, 2, 3, 1)  # (B, h, w, C)
 
 
 @torch.no_grad()
@@ -94,8 +94,8 @@ class Head:
             bias = self.head.bias
             out = flat @ self.head.weight.cpu().double().T + (0 if bias is None else bias.cpu().double())
         else:
-            own = next(chain(self.head.parameters(), self.head.buffers()), flat)
-            made = self.head(flat.to(own.device, own.dtype))
+            first = next(chain(self.head.parameters(), self.head.buffers()), flat)
+            made = self.head(flat.to(first.device, first.dtype))
             out = (made.z if isinstance(made, Embedded) else made).cpu().double()
         return out.reshape(*x.shape[:-1], out.shape[-1])
 

@@ -1,14 +1,13 @@
-"""What is found in single runs, over the seeds and folds of each method of a study; what is stored is read."""
+"""What analyses of single runs give, over the seeds and folds of each method of a study; what is stored is read."""
 
-import json
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nearkin.analysis.base import Analysis
+from nearkin.analysis.base import Analysis, stored_numbers
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import UNTRAINED, kind_of
 from nearkin.comparison.rows import named, row_of
@@ -61,7 +60,7 @@ def interval_of(row: Row, bounds: Bounds = UNBOUNDED) -> Interval | None:
 
 
 def interval_numbers(interval: Interval) -> dict[str, Any]:
-    """An interval over seeds as JSON has it."""
+    """An interval over seeds as JSON has it: mean, low, high, seeds, cut."""
     return {"mean": interval.mean, "low": interval.low, "high": interval.high, "seeds": interval.n, "cut": interval.cut}
 
 
@@ -130,16 +129,6 @@ def _words(folds: set[int | None]) -> str:
     return ", ".join("none" if fold is None else str(fold) for fold in sorted(folds, key=_order))
 
 
-def stored(analysis: type[Analysis], run: Run, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The summary in NAME.json of a run, if it is of this version and these options; else None."""
-    try:
-        content = json.loads((run.path / analysis.folder / f"{analysis.name}.json").read_text())
-    except (OSError, ValueError):
-        return None
-    fits = content.pop("version", None) == analysis.version
-    return content if content.pop("options", None) == json.loads(json.dumps(options)) and fits else None
-
-
 def stored_arrays(analysis: type[Analysis], run: Run) -> dict[str, np.ndarray] | None:
     """The arrays in NAME.npz of a run; None where it cannot be read."""
     try:
@@ -149,12 +138,12 @@ def stored_arrays(analysis: type[Analysis], run: Run) -> dict[str, np.ndarray] |
         return None
 
 
-def found_in(analysis: type[Analysis], gathered: Gathered, **options: Any) -> dict[str, Any]:
-    """Run's hash -> what an analysis finds in each tested run; what was not stored yet is stored."""
+def of_each_run(analysis: type[Analysis], gathered: Gathered, **options: Any) -> dict[str, Any]:
+    """Run's hash -> the analysis of each tested run; what was not stored yet is stored."""
     runs = {member.run.hash: member.run for member in gathered.tested}
-    found = {}
+    performed = {}
     for name, run in track(runs.items(), analysis.name.capitalize(), len(runs)):
-        found[name] = analysis.of(run, **options)
-        if stored(analysis, run, options) is None:
-            found[name].save(run.path / analysis.folder)
-    return found
+        performed[name] = analysis.of(run, **options)
+        if stored_numbers(analysis, run.path / analysis.folder, options) is None:
+            performed[name].save(run.path / analysis.folder)
+    return performed

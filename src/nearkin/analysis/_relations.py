@@ -1,0 +1,223 @@
+"""How numbers of methods hang together: rank correlations over methods, and methods with a regulariser against the same
+without.
+
+Do numbers of the embedding space go with the test? The unit is the method, with one value on either side: its mean over
+the seeds and folds that all methods have. All correlations are one family; no verdict below three seeds, nor with fewer
+methods than could reject anything after Holm's correction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nearkin.analysis._over_runs import OneMethod
+from nearkin.comparison.compare import WITHIN
+from nearkin.comparison.gather import Member
+from nearkin.comparison.verdicts import FEW, verdict_words
+from nearkin.config.parse import flatten
+from nearkin.evaluation.metrics.base import metric_of
+from nearkin.present import Column, Table
+from nearkin.statistics.correlation import least_methods, rank_correlation
+from nearkin.statistics.intervals import ALPHA
+from nearkin.statistics.paired import holm
+from nearkin.statistics.unit import LEAST_SEEDS, Nothing, Row, common
+from nearkin.statistics.verdict import Pair, judge
+from nearkin.units import COUNT, NUMBER, POINTS, P, counted
+
+LEAST = 3  # methods: two always correlate
+REPEATED = {"train.seed", "protocol.fold"}  # in which a run may differ from its twin
+PURPOSE = ("regulariser", "purpose", "recipe")
+
+
+def correlations(asked: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
+    """What is correlated -> with what -> the correlation, its p value after Holm's correction, and a verdict.
+
+    Parameters:
+        asked: which two numbers -> the two rows of every method; those of fewer than 3 methods are left out.
+    """
+    cells = {names: correlation(rows) for names, rows in asked.items() if len(rows) >= LEAST}
+    needed = least_methods(len(cells))
+    tested = [
+        cell
+        for cell in cells.values()
+        if cell["p"] is not None and cell["seeds"] >= LEAST_SEEDS and cell["methods"] >= needed
+    ]
+    for cell, p in zip(tested, holm([cell["p"] for cell in tested]).tolist(), strict=True):
+        cell["p_holm"] = p
+    by_name: dict[str, dict[str, Any]] = {}
+    for (first, second), cell in cells.items():
+        by_name.setdefault(first, {})[second] = cell | {"family": len(tested), "verdict": _verdict(cell, needed)}
+    return by_name
+
+
+def correlation(rows: Sequence[tuple[Row, Row]]) -> dict[str, Any]:
+    """Spearman's correlation over methods of their means on the seeds and folds that all of them have."""
+    shared = common([row for pair in rows for row in pair])
+    cell: dict[str, Any] = {"spearman": None, "p": None, "p_holm": None, "methods": len(rows), "seeds": 0, "why": None}
+    if isinstance(shared, Nothing):
+        return cell | {"why": shared.reason}
+    means = shared.values.mean(axis=1)  # (2M,)
+    value = rank_correlation(means[::2], means[1::2])
+    if value is None:
+        return cell | {"seeds": len(shared.seeds), "why": "one of the two is the same for all methods"}
+    return cell | {"spearman": value.value, "p": value.p, "seeds": len(shared.seeds)}
+
+
+def _verdict(cell: Mapping[str, Any], needed: int) -> str:
+    if cell["why"]:
+        return cell["why"]
+    if cell["seeds"] < LEAST_SEEDS:
+        return f"no verdict: {counted(cell['seeds'], 'common seed')}, {FEW}"
+    if cell["methods"] < needed:
+        return f"no verdict: {cell['methods']} methods, at least {needed} are needed"
+    if cell["p_holm"] >= ALPHA:
+        return "undecided"
+    return "rises with it" if cell["spearman"] > 0 else "falls with it"
+
+
+def correlation_table(correlated: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The table of the family."""
+    cells = [(of, other, cell) for of, others in correlated.items() for other, cell in others.items()]
+    columns = [
+        "of",
+        "with",
+        "verdict",
+        Column("methods", unit=COUNT),
+        Column("seeds", unit=COUNT),
+        Column("spearman", "Spearman", NUMBER),
+        Column("p_holm", "p (Holm)", P),
+    ]
+    rows = [[of, other, *(cell[key] for key in Table("", columns, []).header[2:])] for of, other, cell in cells]
+    notes = [
+        "Spearman's correlation over the trained methods of this table, no random sample of methods; a method counts "
+        "once, by its mean over the seeds and folds that all methods have"
+    ]
+    if family := cells[0][2]["family"]:
+        notes.append(
+            f"one family of {counted(family, 'test')}: p is that of the permutation test over methods, after Holm's "
+            "correction"
+        )
+    return Table("correlations", columns, rows, "With the test", notes)
+
+
+@dataclass(frozen=True)
+class Regularised:
+    """A method with a regulariser against its twin without, by several metrics."""
+
+    loss: str
+    regulariser: str
+    pairs: dict[str, Pair]  # metric -> with less without
+
+    def numbers(self) -> dict[str, Any]:
+        """As JSON has it."""
+        first = next(iter(self.pairs.values()))
+        about = {"method": first.first.name, "against": first.second.name}
+        about |= {"loss": self.loss, "regulariser": self.regulariser}
+        return about | {metric: _numbers(pair, metric) for metric, pair in self.pairs.items()}
+
+
+def regularised(
+    methods: Sequence[OneMethod], metrics: Sequence[str], row: Callable[[OneMethod, str], Row]
+) -> list[Regularised]:
+    """All methods with a regulariser whose twin without is there too. All pairs are one family: those by one metric are
+    judged together, as in any comparison, and their p values multiplied by the number of metrics.
+
+    Parameters:
+        methods: of a study.
+        metrics: by which they are compared.
+        row: the values of a method by a metric.
+    """
+    runs = [(method, member) for method in methods if method.trained for member in method.members]
+    plain: dict[str, dict[tuple[int, int | None], tuple[str, Member]]] = {}  # twin -> seed, fold -> its run
+    for method, member in runs:
+        if regulariser(member) == "none":
+            plain.setdefault(_twin(member), {}).setdefault((member.seed, member.fold), (method.name, member))
+    acting: dict[tuple[str, str], list[Member]] = {}
+    for method, member in runs:
+        if regulariser(member) != "none" and _twin(member) in plain:
+            acting.setdefault((_twin(member), method.name), []).append(member)
+    first = {key: OneMethod(key[1], "", tuple(members)) for key, members in acting.items()}
+    second = {
+        twin: OneMethod(next(iter(twins.values()))[0], "", tuple(member for _, member in twins.values()))
+        for twin, twins in plain.items()
+    }
+    judged = []
+    for metric in metrics:
+        traits, without = metric_of(metric), {twin: row(method, metric) for twin, method in second.items()}
+        pairs = judge(
+            [(row(method, metric), without[twin]) for (twin, _), method in first.items()],
+            sign=traits.sign,
+            within=WITHIN if traits.is_share else None,
+        )
+        judged.append([_among(pair, len(metrics)) for pair in pairs])
+    return [
+        Regularised(
+            str(method.members[0].settings["loss.name"]),
+            regulariser(method.members[0]),
+            dict(zip(metrics, pairs, strict=True)),
+        )
+        for method, pairs in zip(first.values(), zip(*judged, strict=True), strict=True)
+    ]
+
+
+def _among(pair: Pair, metrics: int) -> Pair:
+    """A pair of the family of all metrics."""
+    return replace(pair, p=None if pair.p is None else min(1.0, metrics * pair.p), family=metrics * pair.family)
+
+
+def regulariser(member: Member) -> str:
+    """Its regulariser in words; one that never acts (p_switch=0) is none."""
+    name, switch = (member.settings.get(f"regulariser.{key}") for key in ("name", "p_switch"))
+    if name is None or switch == 0:
+        return "none"
+    return str(name) if switch is None else f"{name} p_switch={switch:g}"
+
+
+def _twin(member: Member) -> str:
+    """All settings but the regulariser, the seed, the fold and what the run is for, as this version reads them: a run
+    that was stored before a setting existed has its default."""
+    settings = flatten(member.run.spec.whole()).items()
+    return repr(
+        sorted((key, value) for key, value in settings if key not in REPEATED and key.partition(".")[0] not in PURPOSE)
+    )
+
+
+def _numbers(pair: Pair, metric: str) -> dict[str, Any]:
+    d = pair.difference
+    mean, low, high, n = (None, None, None, 0) if d is None else (d.mean, d.low, d.high, d.n)
+    judged = {"p_holm": pair.p, "family": pair.family, "outcome": str(pair.outcome)}
+    return {"mean": mean, "low": low, "high": high, "n": n, **judged, "verdict": verdict_words(pair, metric)}
+
+
+def regulariser_table(compared: Sequence[Regularised]) -> Table:
+    """One row per method and metric: with the regulariser less without."""
+    columns = [
+        "method",
+        "by",
+        "unit",
+        "verdict",
+        Column("seeds", unit=COUNT),
+        Column("difference", unit="unit", signed=True),
+        Column("low", "95 % interval", "unit", signed=True, to="high"),
+        "high",
+        Column("p_holm", "p (Holm)", P),
+    ]
+    rows = []
+    for method in compared:
+        for metric, pair in method.pairs.items():
+            share, cell = metric_of(metric).is_share, _numbers(pair, metric)
+            by, unit = (f"{metric}, points", POINTS.name) if share else (metric, NUMBER.name)
+            values = [cell[key] for key in ("mean", "low", "high", "p_holm")]
+            rows.append([pair.first.name, by, unit, cell["verdict"], cell["n"] or None, *values])
+    pairs = [pair for method in compared for pair in method.pairs.values()]
+    count = max(pair.family for pair in pairs)
+    classes = any(pair.difference is not None and pair.difference.classes is not None for pair in pairs)
+    over = "seeds and, where values by class are stored, test classes" if classes else "common seeds"
+    notes = [f"intervals are over {over}, folds averaged first"]
+    if count:
+        notes.append(
+            f"one family of {counted(count, 'comparison')}: p is that of the paired t test over common seeds, after "
+            f"Holm's correction, times {len(compared[0].pairs)}, the numbers that are compared"
+        )
+    title = "With a regulariser minus without, same settings, seeds and folds"
+    return Table("regularisers", columns, rows, title, notes)
