@@ -126,7 +126,7 @@ def test_a_slice_shows_what_was_stored_with_it(store):
     part = gather(["toy"], store, ["loss=triplet"])
     assert "analysis-marked" not in by_id(sections(part))
     Marked("of the slice").save(folder / "loss=triplet")
-    assert by_id(sections(part))["analysis-marked"].parts[3].notes == ["Mark of the slice."]
+    assert by_id(sections(part))["analysis-marked"].parts[3].table.notes == ["mark of the slice"]
     (folder / "loss=triplet" / "marked.json").write_text("{}")
     (words,) = by_id(sections(part))["analysis-marked"].parts
     assert "`nearkin analyse marked toy --where loss=triplet` renews it" in words.text
