@@ -203,7 +203,7 @@ class Chart:
         if self.line is not None:
             (axes.axvline if self.sideways else axes.axhline)(self.line, color=SOFT, lw=1, ls=":")
 
-    def save(self, path: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
+    def save(self, path: Path | str, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
         """Write NAME.png and NAME.svg, whole or not at all."""
         return save(self.figure(), path, endings)
 
@@ -237,8 +237,9 @@ def canvas(height: float, width: float = 10) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def save(figure: Figure, path: Path, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
+def save(figure: Figure, path: Path | str, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
     """Write a figure as NAME.png and NAME.svg, whole or not at all."""
+    path = Path(path)
     files = [path.with_name(f"{path.name}{ending}") for ending in endings]
     for file in files:
         with atomic(file) as scratch:
