@@ -38,7 +38,7 @@ def commands(runs: Path) -> dict[str, tuple[list[str], dict[str, str], float]]:
         "nearkin list losses": (nearkin("list", "losses"), {}, 0.5),
         "nearkin explain multi_similarity": (nearkin("explain", "multi_similarity"), {}, 0.5),
         "nearkin published": (nearkin("published"), {}, 0.5),
-        "nearkin claims": (nearkin("claims"), {}, 0.5),
+        "nearkin published --claims": (nearkin("published", "--claims"), {}, 0.5),
         f"nearkin runs list ({RUNS} runs)": (nearkin("runs", "list", "--runs", str(runs)), {}, 1.0),
     }
 

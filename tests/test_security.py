@@ -100,7 +100,13 @@ LOOKING = (
     ["report", "--no-map"],
     ["evaluate"],
 )
-WORKING = (["test"], ["test", "--metrics", "nmi"], ["reproduce"], ["analyse", "spectrum"], ["analyse", "saliency"])
+WORKING = (
+    ["test"],
+    ["test", "--metrics", "nmi"],
+    ["runs", "reproduce"],
+    ["analyse", "spectrum"],
+    ["analyse", "saliency"],
+)
 
 
 PLANT = {"name": "planted.Part", "weight": 2.0}

@@ -134,6 +134,9 @@ def test_the_command_is_the_call(store):
     assert {file.name for file in result.files} >= {"both.json", "both-bars.png"}
 
 
+EITHER = ["loss=triplet", "loss=contrastive"]
+
+
 def test_a_slice_leaves_the_results_of_the_study_alone(store):
     whole = analyse("both", "toy", runs=store).numbers
     part = json.loads(call("both", "toy", "--runs", store, "--where", "loss=contrastive", "--json"))
@@ -142,12 +145,30 @@ def test_a_slice_leaves_the_results_of_the_study_alone(store):
     assert stored_numbers(Both, folder) == whole
     assert stored_numbers(Both, folder / "loss=contrastive") == part
     assert folder_of(Both, gather(["toy"], store, ["loss=contrastive"])) == folder / "loss=contrastive"
+    for loss in ("contrastive", "triplet"):  # a mapping says the same as words
+        result = analyse("both", "toy", runs=store, where={"loss": loss})
+        assert {file.parent.name for file in result.files} == {f"loss={loss}"}
+    either = [folder_of(Both, gather(["toy"], store, words)) for words in (EITHER, EITHER[::-1])]
+    assert either[0] == either[1]  # the order of the words is no other slice
     for words, message in (
         (["both", "toy", "--where", "loss=margin"], "where=loss=margin: no run has it"),
-        (["nothing", "--where", "loss=margin"], "where=loss=margin: only stored runs have settings"),
+        (["nothing", "--where", "loss=margin"], "only stored runs have settings"),
     ):
         with pytest.raises(NearkinError, match=message):
             call(*words, "--runs", store)
+
+
+@pytest.mark.parametrize("content", ['{"first": "x", "run": "y"}', '{"version": 1, "opt', "[]", "null"])
+def test_what_an_earlier_version_stored_is_made_again(store, content):
+    """NAME.json without numbers of their own, beside sheets of words; or a damaged one."""
+    folder = store / "contrastive0" / "analysis"
+    folder.mkdir()
+    (folder / "single.json").write_text(content)
+    (folder / "single-sheets.json").write_text("[]")
+    assert stored(Single, folder) is None
+    assert stored_numbers(Single, folder) is None
+    call("single", "contrastive0", "--runs", store)
+    assert stored_numbers(Single, folder) == {"first": "c", "run": "contrastive0"}
 
 
 def test_several_analyses_and_one_that_needs_no_run(store, tmp_path):

@@ -1,4 +1,4 @@
-"""`nearkin weights`: what is in the folder, what is wrong with it, how to get the rest."""
+"""`nearkin doctor --weights`: what is in the folder, what is wrong with it, how to get the rest."""
 
 import json
 from hashlib import sha256
@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def listed():
-    told = json.loads(CliRunner().invoke(app, ["weights", "--json"]).stdout)
+    told = json.loads(CliRunner().invoke(app, ["doctor", "--weights", "--json"]).stdout)
     return told["folder"], {entry["file"]: entry for entry in told["files"]}
 
 
@@ -34,7 +34,7 @@ def test_without_a_folder(monkeypatch):
     known = {each.file for several in KNOWN.values() for each in several}
     assert known <= set(files)
     assert all(files[file]["state"] == "absent" and files[file]["get"].endswith(file) for file in known)
-    shown = CliRunner().invoke(app, ["weights"])
+    shown = CliRunner().invoke(app, ["doctor", "--weights"])
     assert shown.exit_code == 0
     assert "NEARKIN_WEIGHTS is not set" in shown.stdout
 
@@ -62,7 +62,7 @@ def test_what_is_there(folder, monkeypatch):
     assert "unexpected (" in problem
     assert "not a readable checkpoint" in files["bn_inception-52deb4733.pth"]["problem"]
     assert files["resnet50-0676ba61.pth"]["state"] == "absent"
-    shown = CliRunner().invoke(app, ["weights"])
+    shown = CliRunner().invoke(app, ["doctor", "--weights"])
     assert shown.exit_code == 0
     assert digest[:12] in shown.stdout
     assert "is not a checkpoint of resnet50" in " ".join(shown.stdout.split())

@@ -2,7 +2,7 @@
 400 in `make test-slow`.
 
 A study is drawn as runs (method, seed, setting, fold) and goes through the functions that `nearkin compare` and
-`nearkin tournament` call. Folds and settings differ in difficulty by far more than seeds do, so that whoever averages
+`nearkin compare --ranks` call. Folds and settings differ in difficulty by far more than seeds do: whoever averages
 over other folds than another is wrong at once. The correlation of a method's luck between settings of a seed is
 `shared`. Claims and choose have theirs in tests/literature and tests/tuning.
 """

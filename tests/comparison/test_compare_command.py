@@ -7,7 +7,7 @@ from rich.console import Console
 from stores import add_run, losses_study
 from typer.testing import CliRunner
 
-from nearkin.cli import tables
+from nearkin.cli import screen
 from nearkin.cli.app import app
 from nearkin.cli.flags import in_flags
 from nearkin.comparison.result import compare
@@ -23,7 +23,7 @@ VALUES = {
 @pytest.fixture(autouse=True)
 def wide(monkeypatch):
     """A screen of 160 characters, wherever the tests run."""
-    monkeypatch.setattr(tables, "out", Console(width=160))
+    monkeypatch.setattr(screen, "out", Console(width=160))
 
 
 def nearkin(*words):

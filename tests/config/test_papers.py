@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import nearkin
-from nearkin.cli.tables import result_words
 from nearkin.config.parse import flatten
 from nearkin.config.recipes import Recipe, names
 from nearkin.config.spec import make_spec, stored_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.defaults import complete, fill, resolve
+from nearkin.runs.result import result_words
 
 PAPERS = json.loads((Path(__file__).parents[1] / "fixtures" / "papers.json").read_text())
 

@@ -380,7 +380,7 @@ def test_unknown_names_and_parameters():
 
 
 def test_a_data_set_from_outside(tmp_path, monkeypatch):
-    monkeypatch.setattr(DATASETS, "_classes", dict(DATASETS._classes))
+    monkeypatch.setattr(DATASETS, "_registered", dict(DATASETS._classes))
 
     @DATASETS.register("mine")
     class Mine:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from nearkin.cli import tables
+from nearkin.cli import screen
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 
@@ -15,7 +15,7 @@ from nearkin.errors import NearkinError
 @pytest.fixture(autouse=True)
 def wide(monkeypatch):
     """A screen of 160 characters, wherever the tests run."""
-    monkeypatch.setattr(tables, "out", Console(width=160))
+    monkeypatch.setattr(screen, "out", Console(width=160))
 
 
 def said(*words):

@@ -7,7 +7,7 @@ from rich.console import Console
 from stores import add_run, add_study
 from typer.testing import CliRunner
 
-from nearkin.cli import tables
+from nearkin.cli import screen
 from nearkin.cli.app import app
 from nearkin.comparison.claims import check_claims, rows_of
 from nearkin.comparison.compare import compare
@@ -134,7 +134,7 @@ def test_glyphs_test_nothing_and_the_page_says_so(tmp_path, monkeypatch):
     shown = measured_claims(sheet)
     assert shown.rows == []
     assert shown.notes[-1].startswith("44 claims not tested here")
-    monkeypatch.setattr(tables, "out", Console(width=160))
+    monkeypatch.setattr(screen, "out", Console(width=160))
     words = CliRunner().invoke(app, ["compare", str(tmp_path), "--metric", "recall@1", "--claims"]).stdout
     assert "44 claims not tested here" in words
     assert "it says" not in words  # no table without a row

@@ -29,7 +29,7 @@ class Boundaries(Loss):
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(LOSSES, "_classes", dict(LOSSES._classes))
+    monkeypatch.setattr(LOSSES, "_registered", dict(LOSSES._classes))
     for name, cls in (("declared", Declared), ("boundaries", Boundaries)):
         LOSSES.register(name)(cls)
 

@@ -167,7 +167,7 @@ def test_input_records():
 
 
 def test_a_backbone_from_outside(monkeypatch):
-    monkeypatch.setattr(BACKBONES, "_classes", dict(BACKBONES._classes))
+    monkeypatch.setattr(BACKBONES, "_registered", dict(BACKBONES._classes))
 
     @BACKBONES.register("tests_tiny")
     class Tiny(Backbone):

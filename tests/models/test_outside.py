@@ -124,7 +124,7 @@ def test_a_function_that_makes_it(outside):
 
 
 def test_it_may_be_registered(monkeypatch):
-    monkeypatch.setattr(BACKBONES, "_classes", dict(BACKBONES._classes))
+    monkeypatch.setattr(BACKBONES, "_registered", dict(BACKBONES._classes))
 
     @BACKBONES.register("tests_plain")
     class Plain(nn.Module):
@@ -330,7 +330,7 @@ def test_backbones_of_our_own_are_not_tried(monkeypatch):
 
 
 def test_nor_is_one_that_only_watches_a_network_of_our_own(monkeypatch):
-    monkeypatch.setattr(BACKBONES, "_classes", dict(BACKBONES._classes))
+    monkeypatch.setattr(BACKBONES, "_registered", dict(BACKBONES._classes))
     seen = []
 
     class Watched(nearkin.models.ConvNet):

@@ -155,7 +155,7 @@ def test_files_that_are_not_there(folder, monkeypatch):
         str(folder),
         "resnet50-19c8e357.pth",
         "resnet50-11ad3fa6.pth",
-        "nearkin weights",
+        "nearkin doctor --weights",
         "weights=PATH",
         "https://download.pytorch.org/models/resnet50-19c8e357.pth",
     ):

@@ -119,6 +119,19 @@ def test_what_cannot_be_shown_says_how_to_make_it_again(store, damage):
     assert "`nearkin analyse marked toy` renews it" in words.text
 
 
+def test_a_slice_shows_what_was_stored_with_it(store):
+    """Nothing of the whole study; what an earlier version stored is renewed for the slice."""
+    folder = store / "studies" / "toy" / "analysis"
+    Marked("of the study").save(folder)
+    part = gather(["toy"], store, ["loss=triplet"])
+    assert "analysis-marked" not in by_id(sections(part))
+    Marked("of the slice").save(folder / "loss=triplet")
+    assert by_id(sections(part))["analysis-marked"].parts[3].table.notes == ["mark of the slice"]
+    (folder / "loss=triplet" / "marked.json").write_text("{}")
+    (words,) = by_id(sections(part))["analysis-marked"].parts
+    assert "`nearkin analyse marked toy --where loss=triplet` renews it" in words.text
+
+
 def test_a_large_picture_is_made_smaller(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (600, 600, 3), dtype=np.uint8)
     file = tmp_path / "large.png"

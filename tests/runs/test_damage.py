@@ -402,7 +402,7 @@ class TestLinks:
         outside.mkdir()
         for place, words in (
             (runs / made["run"] / "analysis", ("analyse", "spectrum", made["run"])),
-            (runs / "reproductions", ("reproduce", made["run"])),
+            (runs / "reproductions", ("runs", "reproduce", made["run"])),
         ):
             place.symlink_to(outside)
             code, told = said(*words, "--runs", runs)
@@ -511,10 +511,10 @@ def test_an_edited_result_is_not_reproduced(made, tmp_path):
     result = json.loads((path / "result.json").read_text())
     result["test"]["recall@1"] = 0.95
     (path / "result.json").write_text(json.dumps(result))
-    code, told = said("reproduce", made["run"], "--runs", runs)
+    code, told = said("runs", "reproduce", made["run"], "--runs", runs)
     assert (code, "result.json is not what was stored" in told) == (1, True), told
     (path / "files.json").unlink()  # as an older nearkin stored it
-    code, told = said("reproduce", made["run"], "--runs", runs)
+    code, told = said("runs", "reproduce", made["run"], "--runs", runs)
     assert (code, "not reproduced: the same weights and embeddings, but a metric differs" in told) == (1, True), told
 
 

@@ -33,7 +33,7 @@ def test_a_run_that_was_changed_is_found_out(tiny, tmp_path):
     found = nearkin.reproduce(run, runs=tmp_path)
     assert not found.same_bits
     assert not found.ok  # same machine: bits are expected
-    told = CliRunner().invoke(app, ["reproduce", run.hash, "--runs", str(tmp_path)])
+    told = CliRunner().invoke(app, ["runs", "reproduce", run.hash, "--runs", str(tmp_path)])
     assert told.exit_code == 1
     assert "not reproduced: same machine and versions, other bits" in told.output
 

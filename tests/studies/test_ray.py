@@ -290,12 +290,12 @@ def test_a_search_over_ray(executor, cluster, tiny, tmp_path):
     file, runs = tmp_path / "t.yaml", tmp_path / "runs"
     content = {"name": "t", "base": tiny | {"protocol": "fixed_val"}, "axes": {"loss": ["contrastive"]}, "seeds": [0]}
     file.write_text(yaml.safe_dump(content | {"baselines": "none", "tune": {"trials": 2}}))
-    told = CliRunner().invoke(app, ["tune", str(file), "--runs", str(runs), "--ray", cluster.address])
+    told = CliRunner().invoke(app, ["study", str(file), "--tune-only", "--runs", str(runs), "--ray", cluster.address])
     assert told.exit_code == 0, (told.output, told.exception)
     purposes = sorted(run.purpose for run in Store(runs).runs())
     assert purposes == ["final", "trial", "trial"]
     assert all((run.path / "worker.lock").exists() for run in Store(runs).runs())  # workers of Ray had them
-    shown = CliRunner().invoke(app, ["tune", "show", str(file), "--runs", str(runs)])
+    shown = CliRunner().invoke(app, ["study", str(file), "--show-trials", "--runs", str(runs)])
     assert "2 of 2" in shown.stdout
 
 

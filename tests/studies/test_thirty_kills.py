@@ -100,7 +100,7 @@ def test_a_search(tmp_path, tune):
     file = study_file(
         tmp_path, axes={"loss": ["triplet"]}, seeds=[0], tune=tune, baselines="none", base={**BASE, "epochs": 4}
     )
-    killed_again_and_again(tmp_path, lambda runs: ["tune", file, "--runs", tmp_path / runs])
+    killed_again_and_again(tmp_path, lambda runs: ["study", file, "--tune-only", "--runs", tmp_path / runs])
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
     trials = [
         searching(searches_of(read_study(file)), Store(tmp_path / runs)).ledgers[0].trials()

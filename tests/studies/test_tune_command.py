@@ -1,4 +1,4 @@
-"""`nearkin tune` as a user calls it: trials are never tested, rows are tuned alike, and a killed search goes on."""
+"""`nearkin study` with trials: trials are never tested, rows are tuned alike, and a killed search goes on."""
 
 import itertools
 import json
@@ -95,13 +95,13 @@ def test_a_study_with_tune_has_tuned_rows_beside_default_ones(study, tmp_path):
 
 def test_tune_alone_and_show(study, tmp_path):
     file, runs = study(None), tmp_path / "runs"
-    told = call("tune", file, "--trials", 2, "--runs", runs, "--workers", 2)
+    told = call("study", file, "--tune-only", "--trials", 2, "--runs", runs, "--workers", 2)
     assert "tuned" in told
     cells = json.loads((runs / "studies" / "t" / "study.json").read_text())["cells"]
     tuned = {cell["run"] for cell in cells if cell["labels"][1] == "tuned"}
     trained = {run.hash for run in Store(runs).runs() if run.purpose == "final"}
     assert trained == tuned  # default rows are not, unless they are the best
-    shown = call("tune", "show", file, "--trials", 2, "--runs", runs)
+    shown = call("study", file, "--show-trials", "--trials", 2, "--runs", runs)
     assert "2 of 2" in shown
     assert (runs / "studies" / "t" / "tune.png").stat().st_size > 5000
 
@@ -112,7 +112,7 @@ def test_successive_halving_pauses_and_goes_on(study, tmp_path):
     content = yaml.safe_load(file.read_text()) | {"axes": axes, "seeds": [0]}
     content["base"]["epochs"] = 4
     file.write_text(yaml.safe_dump(content))
-    told = call("tune", file, "--runs", runs)
+    told = call("study", file, "--tune-only", "--runs", runs)
     (ledger,) = ledgers_of(file, runs)
     assert ledger.search.rungs == (1, 2, 4)
     assert [len(t.scores) for t in ledger.trials()].count(3) == 1
@@ -127,7 +127,7 @@ def test_bad_input_is_one_sentence(study, tmp_path):
     runs = tmp_path / "runs"
     assert "tune.trials=0" in refused("study", study({"trials": 0}), "--runs", runs)
     assert "tune.smpler" in refused("study", study({"smpler": "tpe"}), "--runs", runs)
-    assert "choices: coordinate" in refused("tune", study({"sampler": "tp"}), "--runs", runs)
+    assert "choices: coordinate" in refused("study", study({"sampler": "tp"}), "--tune-only", "--runs", runs)
     assert "tune.seed=1 is a seed of study t" in refused("study", study({"seed": 1}), "--runs", runs)
     axes = {"loss": {"pa": {"loss": "proxy_anchor"}}}
     space = {"loss.alpha": {"low": -10, "high": 100}}
@@ -136,8 +136,10 @@ def test_bad_input_is_one_sentence(study, tmp_path):
     )
     wrong = {"search": {"loss.alfa": [1, 2]}}
     assert "no row has a setting loss.alfa" in refused("study", study(wrong), "--runs", runs)
-    assert "cannot be reached" in refused("tune", study({}), "--storage", "sqlite:////nowhere/x.db", "--runs", runs)
-    assert "was not searched" in refused("tune", "show", study({}), "--runs", runs)
+    assert "cannot be reached" in refused(
+        "study", study({}), "--tune-only", "--storage", "sqlite:////nowhere/x.db", "--runs", runs
+    )
+    assert "was not searched" in refused("study", study({}), "--show-trials", "--runs", runs)
     assert "nothing" in refused("study", study({}, base={"dataset": "nothing"}), "--runs", runs)
     assert Store(runs).runs() == []
 
@@ -152,8 +154,7 @@ def here(monkeypatch):
         found.tasks = carried_out
         return found
 
-    monkeypatch.setattr("nearkin.cli.tune.executor_of", executor)
-    monkeypatch.setattr("nearkin.cli.study.executor_of", executor)
+    monkeypatch.setattr("nearkin.tuning.study.executor_of", executor)
     return carried_out
 
 
@@ -163,13 +164,13 @@ ONE = {"axes": {"loss": {"contrastive": LOSSES["contrastive"]}}, "seeds": [0]}
 def test_another_space_is_another_search(study, tmp_path, here):
     runs = tmp_path / "runs"
     tune = {"trials": 2, "search": {"train.lr": {"low": 1e-4, "high": 1e-2, "log": True}}}
-    call("tune", study(tune, **ONE), "--runs", runs)
+    call("study", study(tune, **ONE), "--tune-only", "--runs", runs)
     first = len(here)
-    call("tune", study(tune, **ONE), "--runs", runs)
+    call("study", study(tune, **ONE), "--tune-only", "--runs", runs)
     assert len(here) == first  # nothing is done twice
     tune["search"]["train.lr"]["high"] = 0.1
     file = study(tune, **ONE)
-    call("tune", file, "--runs", runs)
+    call("study", file, "--tune-only", "--runs", runs)
     assert len(here) > first
     (ledger,) = ledgers_of(file, runs)
     assert len(ledger.trials()) == 2
@@ -199,7 +200,7 @@ def test_another_folder_of_images_is_another_search(study, tmp_path, here):
 
     def trials(name):
         before = len(here)
-        call("tune", file, f"root={tmp_path / name}", "--runs", runs)
+        call("study", file, "--tune-only", f"root={tmp_path / name}", "--runs", runs)
         searches = searches_of(read_study(file, {"root": str(tmp_path / name)}))
         (ledger,) = searching(searches, Store(runs)).ledgers
         return {run for each in ledger.study.trials for run in each.user_attrs["runs"]}, len(here) - before
@@ -212,7 +213,7 @@ def test_another_folder_of_images_is_another_search(study, tmp_path, here):
 
 def test_a_full_disk_uses_up_no_trial(study, tmp_path, here, monkeypatch):
     file = study({"trials": 3}, **ONE)
-    call("tune", file, "--runs", tmp_path / "whole")
+    call("study", file, "--tune-only", "--runs", tmp_path / "whole")
     runs, start = tmp_path / "runs", Here.start
 
     def full(self, task, worker):
@@ -227,10 +228,10 @@ def test_a_full_disk_uses_up_no_trial(study, tmp_path, here, monkeypatch):
                 self, task, worker
             ),
         )
-        assert "the disk is full" in refused("tune", file, "--runs", runs)
+        assert "the disk is full" in refused("study", file, "--tune-only", "--runs", runs)
     (ledger,) = ledgers_of(file, runs)
     assert [trial.state for trial in ledger.trials()] == ["complete", "complete", "running"]
-    call("tune", file, "--runs", runs)
+    call("study", file, "--tune-only", "--runs", runs)
     (whole,) = ledgers_of(file, tmp_path / "whole")
     assert ledger.trials() == whole.trials()
 
@@ -239,9 +240,9 @@ def test_settings_that_cannot_be_trained_are_tried_once(study, tmp_path, here):
     axes = {"loss": {"softmax": {"loss": "softmax"}}}  # which declares one setting
     tune = {"trials": 4, "search": {"train.lr": [1e-3, 1e30]}, "sampler": "grid"}
     file, runs = study(tune, axes=axes, seeds=[0]), tmp_path / "runs"
-    assert "4 of 4, 2 failed" in call("tune", file, "--runs", runs)
+    assert "4 of 4, 2 failed" in call("study", file, "--tune-only", "--runs", runs)
     before = len(here)
-    assert "4 of 4, 2 failed" in call("tune", file, "--runs", runs)
+    assert "4 of 4, 2 failed" in call("study", file, "--tune-only", "--runs", runs)
     assert len(here) == before
 
 
@@ -267,7 +268,11 @@ def test_trials_may_be_shorter_than_final_runs(study, tmp_path, here):
         call("compare", "t", "--runs", runs).split()
     )
     assert "never validated" in refused(
-        "tune", study({"trials": 3, "epochs": 1}, base={**base, "train.eval_every": 2}, **ONE), "--runs", runs
+        "study",
+        study({"trials": 3, "epochs": 1}, base={**base, "train.eval_every": 2}, **ONE),
+        "--tune-only",
+        "--runs",
+        runs,
     )
 
 
@@ -280,14 +285,14 @@ def test_tune_leaves_the_default_rows_in_the_study(study, tmp_path, here):
 
     before = cells()
     assert [cell["labels"][1] for cell in before] == ["default", "tuned"]
-    call("tune", file, "--runs", runs)
+    call("study", file, "--tune-only", "--runs", runs)
     assert cells() == before
 
 
 def test_where_the_default_settings_are_best_they_are_the_tuned_ones(study, tmp_path, here):
-    """A run that serves both rows is trained by `nearkin tune` too."""
+    """A run that serves both rows is trained with --tune-only too."""
     file, runs = study({"trials": 1}, **ONE), tmp_path / "runs"  # the first trial has the row's own settings
-    said = call("tune", file, "--runs", runs)
+    said = call("study", file, "--tune-only", "--runs", runs)
     assert "0 runs" not in said
     (run,) = [run for run in Store(runs).runs() if run.purpose == "final"]
     assert run.tested
@@ -296,7 +301,7 @@ def test_where_the_default_settings_are_best_they_are_the_tuned_ones(study, tmp_
 def test_two_processes_one_killed(study, tmp_path):
     """Kill -9 of one of two that share the storage: all trials are there, none twice."""
     file, runs = study({"trials": 4}), tmp_path / "runs"
-    command = [sys.executable, "-m", "nearkin", "tune", str(file), "--runs", str(runs)]
+    command = [sys.executable, "-m", "nearkin", "study", str(file), "--tune-only", "--runs", str(runs)]
     other = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def begun(trials):
@@ -313,7 +318,7 @@ def test_two_processes_one_killed(study, tmp_path):
     begun(1)  # by the other, which takes seconds to come so far
     killer = threading.Thread(target=kill)
     killer.start()
-    call("tune", file, "--runs", runs)
+    call("study", file, "--tune-only", "--runs", runs)
     killer.join()
     assert other.returncode == -signal.SIGKILL
     for ledger in ledgers_of(file, runs):

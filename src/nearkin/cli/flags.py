@@ -7,6 +7,7 @@ FLAGS = {
     "bootstrap": "--bootstrap",
     "budget_mib": "--budget",
     "by": "--by",
+    "deep": "--deep",
     "distance": "--distance",
     "images": "--images",
     "metric": "--metric",

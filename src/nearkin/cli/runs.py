@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from nearkin.cli.flags import in_flags
 from nearkin.cli.options import Json, Runs, Trust
 from nearkin.cli.screen import err, say, say_json
 from nearkin.errors import NearkinError
@@ -65,7 +66,7 @@ def runs_verify(
     if as_json:
         say_json([{**vars(one), "run": one.run.hash} for one in looked_at])
     else:
-        say(*summary(looked_at, deep=deep))
+        say(*map(in_flags, summary(looked_at, deep=deep)))
     if any(one.problems for one in looked_at):
         raise typer.Exit(1)
 

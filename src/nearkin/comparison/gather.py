@@ -126,7 +126,7 @@ class Gathered:
     twin: str = ""
     file: str = ""  # the study's file as it was read
     absent: Sequence[str] = field(default_factory=list)  # cells without a stored run, in words
-    where: tuple[str, ...] = ()  # the words that chose a slice of what is stored
+    where: tuple[str, ...] = ()  # the words KEY=VALUE, sorted, that chose a slice of what is stored
 
     @property
     def is_study(self) -> bool:
@@ -183,13 +183,13 @@ def sliced(gathered: Gathered, where: Where) -> Gathered:
         network = member.baseline is not None
         return all(label in (*wanted[key], ANY) or (network and key in LOSS) for key, label in labels.items())
 
+    chosen = tuple(sorted(f"{key}={value}" for key, values in wanted.items() for value in values))
     members = [member for member in gathered.members if fits(member)]
     if not members:
-        words = " ".join(f"{key}={value}" for key, values in wanted.items() for value in values)
-        raise NearkinError(f"where={words}: no run of {gathered.name} has all of that")
+        raise NearkinError(f"where={' '.join(chosen)}: no run of {gathered.name} has all of that")
     axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
     absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
-    return replace(gathered, members=members, axes=axes, absent=absent, where=tuple(where))
+    return replace(gathered, members=members, axes=axes, absent=absent, where=chosen)
 
 
 def _gather(names: Sequence[str], runs: Path | str) -> Gathered:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,7 @@ def sections(gathered: Gathered) -> list[Section]:
         analysis = ANALYSES[name]
         parts: list[Part] = []
         if gathered.is_study:  # what lies beside runs without a study is of others
-            subject = " ".join([gathered.name, *(f"--where {word}" for word in gathered.where)])
-            parts = _parts(analysis, folder_of(analysis, gathered), subject)
+            parts = _parts(analysis, folder_of(analysis, gathered), gathered.name, gathered.where)
         elif len(gathered.tested) == 1:
             run = gathered.tested[0].run
             parts = _parts(analysis, run.path / analysis.folder, run.hash)
@@ -82,11 +82,11 @@ def sections(gathered: Gathered) -> list[Section]:
     return made
 
 
-def _parts(analysis: type[Analysis], folder: Path, subject: str) -> list[Part]:
+def _parts(analysis: type[Analysis], folder: Path, subject: str, where: Sequence[str] = ()) -> list[Part]:
     """The charts and tables that a folder holds; where these are of an earlier version, how to make them again."""
     content = stored(analysis, folder)
     if content is None:
-        command = f"nearkin analyse {analysis.name} {subject}"
+        command = " --where ".join([f"nearkin analyse {analysis.name} {subject}", *where])
         again = f"What is stored here was written by another version; `{command}` renews it."
         return [Words(again)] if (folder / f"{analysis.name}.json").is_file() else []
     name = f"analysis-{slug(analysis.name)}"

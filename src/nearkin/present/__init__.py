@@ -1,12 +1,33 @@
 """Showing things: tables and charts that render themselves, for the terminal, pages, files and notebooks."""
 
-from nearkin.present.chart import Chart, canvas, label, save
-from nearkin.present.files import ENDINGS, check_ending, read, sentence
-from nearkin.present.forms import Bars, Dots, Lines, Points
-from nearkin.present.grids import Heatmap, Panels, Pictures, Ranks, described
-from nearkin.present.pivot import pivot
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nearkin.present.shown import Shown
 from nearkin.present.table import Column, Table
+
+if TYPE_CHECKING:
+    from nearkin.present.chart import Chart, canvas, label, save
+    from nearkin.present.files import ENDINGS, check_ending, read, sentence
+    from nearkin.present.forms import Bars, Dots, Lines, Points
+    from nearkin.present.grids import Heatmap, Panels, Pictures, Ranks, described
+    from nearkin.present.pivot import pivot
+else:
+    _LATER = {  # module -> its names, imported when they are first used: a table on a terminal needs none of them
+        "chart": ("Chart", "canvas", "label", "save"),
+        "files": ("ENDINGS", "check_ending", "read", "sentence"),
+        "forms": ("Bars", "Dots", "Lines", "Points"),
+        "grids": ("Heatmap", "Panels", "Pictures", "Ranks", "described"),
+        "pivot": ("pivot",),
+    }
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _LATER.items():
+            if name in names:
+                globals().update({n: getattr(import_module(f"nearkin.present.{module}"), n) for n in names})
+                return globals()[name]
+        raise AttributeError(f"module 'nearkin.present' has no attribute {name!r}")
+
 
 __all__ = [
     "ENDINGS",

@@ -222,6 +222,8 @@ class Chart:
     def described(cls, description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
         """The chart of a description, over the tables by name."""
         given = dict(description)
+        from nearkin.present import forms, grids  # noqa: F401  they fill FORMS
+
         return FORMS[given.pop("form")](**{**given, "table": tables[given["table"]]})
 
 

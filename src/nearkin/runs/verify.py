@@ -48,7 +48,7 @@ def summary(looked_at: Sequence[Verified], *, deep: bool = False) -> list[str]:
     ]
     good = [one for one in looked_at if not one.problems]
     bare = sum(not one.listed for one in good)
-    how = "every byte" if deep else "small files by content, large ones by size; --deep reads them too"
+    how = "every byte" if deep else "small files by content, large ones by size; deep=True reads them too"
     counts = f"{len(good) - bare} as stored ({how}), {bare} without checksums, {len(looked_at) - len(good)} damaged"
     return [*lines, f"{counted(len(looked_at), 'run')}: {counts}"]
 
