@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nearkin.present.chart import INK, ROW, SOFT, Chart, canvas, escaped, label, texts
@@ -265,7 +265,13 @@ class Panels(Chart):
         return wide, -(-len(self.charts) // wide), (1.0, 0.8, 0.65, 0.5)[min(wide, 4) - 1]
 
     def plotly(self) -> dict[str, Any]:
-        """All panels as one figure: an axis x2, y2, ... for every one; every name stands in the legend once."""
+        """All panels as one figure: an axis x2, y2, ... for every one; every name stands in the legend once. `narrow`:
+        the layout for a phone, where they stand below each other."""
+        drawn = self._arranged()
+        below = replace(self, across=1)._arranged()
+        return {**drawn, "narrow": {"layout": below["layout"], "height": below["height"]}}
+
+    def _arranged(self) -> dict[str, Any]:
         wide, down, share = self._shape()
         drawn = [chart.plotly() for chart in self.charts]
         tall = share * max(panel["height"] for panel in drawn)
@@ -287,7 +293,7 @@ class Panels(Chart):
             for shape in panel["layout"].get("shapes", []):
                 refs = {f"{a}ref": f"{a}{number}{' domain' if shape.get(f'{a}ref') else ''}" for a in "xy"}
                 layout["shapes"].append(shape | refs)
-            at = {"x": (left + right) / 2, "y": top, "xref": "paper", "yref": "paper", "yanchor": "bottom"}
+            at = {"x": 0.5, "y": 1, "xref": f"x{number} domain", "yref": f"y{number} domain", "yanchor": "bottom"}
             layout["annotations"].append({"text": escaped(chart.title), "showarrow": False, **at})
         return {"data": data, "layout": layout, "height": round(height + 40 * several)}
 

@@ -181,13 +181,15 @@ nearkin.part("chart", (element, data) => {
   function draw() {
     const [drawn, cut] = data.names ? nearkin.sliced(data.figure, data, methods) : [data.figure, ""];
     element.querySelector(".note.rows").textContent = cut;
-    const figure = nearkin.themed(drawn);
-    if (place.clientWidth < 560) {                                // a phone: short names, few ticks
+    const phone = place.clientWidth < 560;
+    const {layout, height} = (phone && drawn.narrow) || drawn;
+    const figure = nearkin.themed({...drawn, layout});
+    if (phone) {                                                  // short names, few ticks
       if (drawn.short) figure.layout.yaxis.ticktext = drawn.short;
       if (!figure.layout.xaxis.type) Object.assign(figure.layout.xaxis, {nticks: 5, tickangle: 0});
       figure.layout.font.size = 11;
     }
-    place.style.height = drawn.height + "px";
+    place.style.height = height + "px";
     Plotly.react(place, figure.data, figure.layout, settings);
   }
   if (data.slice) nearkin.follow(data.slice, (others) => { methods = others; if (place.firstChild) draw(); });
