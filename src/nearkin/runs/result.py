@@ -85,6 +85,25 @@ def stored_before(run: Run, began: float) -> list[str]:
     return [f"trained on {date('final.json')}; only the test is new"]
 
 
+class Metrics(dict[str, float], Shown):
+    """Metrics of one run's test: metric -> value, and they print as a table.
+
+    Parameters:
+        values: metric -> value.
+        run: hash of the run.
+        distance: what the neighbours were ranked by.
+    """
+
+    def __init__(self, values: Mapping[str, float], run: str, distance: str):
+        super().__init__(values)
+        self.run, self.distance = run, distance
+
+    @property
+    def tables(self) -> list[Table]:
+        """One row per metric."""
+        return [tests_table({self.run: self}, self.distance)]
+
+
 def tests_table(metrics: Mapping[str, Mapping[str, float]], distance: str) -> Table:
     """Test metrics of several runs side by side.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -23,6 +23,10 @@ from nearkin.runs.states import BROKEN, read_state, write_state
 from nearkin.runs.sums import Sums, resealed, sum_of, write_sums
 from nearkin.runs.verified import VerifiedFiles
 from nearkin.storage import atomic, open_to_append, sweep
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 SCHEMA = 2  # of the files of a run
 LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")  # files that are written after spec.yaml
@@ -45,6 +49,23 @@ class Run(VerifiedFiles):
         from nearkin.runs.shown import shown  # which reads runs
 
         return shown(self)
+
+    def _repr_html_(self) -> str:
+        from nearkin.runs.shown import html
+
+        return html(self)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The metrics of a final run, one per row: on validation classes, in the test, without training."""
+        from nearkin.runs.shown import result_of
+
+        return result_of(self).to_arrow()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The same as a data frame of pandas, which must be installed."""
+        from nearkin.runs.shown import result_of
+
+        return result_of(self).to_pandas()
 
     # -- settings -------------------------------------------------------------------------------------------
 

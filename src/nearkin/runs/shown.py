@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from markupsafe import Markup
+
 from nearkin.config.parse import flatten
 from nearkin.errors import NearkinError
 from nearkin.runs.listing import describe
+from nearkin.runs.result import Result
 from nearkin.runs.store import Run, Store
 
 METRICS = ("map_at_r", "recall@1")
@@ -19,6 +22,23 @@ def shown(run: Run) -> str:
     except NearkinError as error:
         lines["state"] = str(error)
     return "\n".join(f"{name:<8}  {line}" for name, line in lines.items())
+
+
+def html(run: Run) -> str:
+    """The same lines for a notebook, and below them the table of a final run's metrics."""
+    lines = Markup("<pre>{}</pre>").format(shown(run))
+    try:
+        tables = [table.html() for table in result_of(run).tables] if run.final else []
+    except NearkinError:  # the lines say that it is damaged
+        tables = []
+    return str(Markup("\n").join([lines, *tables]))
+
+
+def result_of(run: Run) -> Result:
+    """A final run's metrics, beside those of the pooled features without training where they are stored."""
+    if not run.final:
+        raise NearkinError(f"run {run.hash} has no metrics yet: start the same training again to finish it")
+    return Result(run, pooled_baseline(run))
 
 
 def _lines(run: Run) -> dict[str, str]:

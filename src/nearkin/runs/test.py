@@ -27,6 +27,7 @@ from nearkin.protocols import Split
 from nearkin.runs.defaults import resolve
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Prepared, make_source, make_split, pixels_of, read_data
+from nearkin.runs.result import Metrics
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import TestSet, store_per_query, stored_epochs
 from nearkin.storage import UNREADABLE
@@ -42,7 +43,7 @@ def test(
     root: Path | str | None = None,
     spec: RunSpec | None = None,
     trust: bool = False,
-) -> dict[str, float]:
+) -> Metrics:
     """Test a final run, or test it again with other metrics; nothing is trained.
 
     Parameters:
@@ -62,11 +63,13 @@ def test(
     if trust:
         consent(import_paths(final_run.stored))
     if (stored := _stored(final_run, metrics, k, distance)) is not None:
-        return stored
+        return Metrics(stored, final_run.hash, distance)
     with final_run.lock():
         if root is not None:
             spec = make_spec(spec or final_run.spec, {"data.root": str(root)})
-        return measure(Store(final_run.path.parent), final_run, metrics=metrics, k=k, distance=distance, spec=spec)
+        store = Store(final_run.path.parent)
+        values = measure(store, final_run, metrics=metrics, k=k, distance=distance, spec=spec)
+        return Metrics(values, final_run.hash, distance)
 
 
 test.__test__ = False  # type: ignore[attr-defined]
