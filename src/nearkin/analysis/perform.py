@@ -13,7 +13,7 @@ from nearkin.errors import NearkinError
 from nearkin.present import Chart, Shown, Table
 from nearkin.progress import note_once
 from nearkin.registry import ANALYSES
-from nearkin.runs.listing import Where
+from nearkin.runs.listing import Where, where_words
 from nearkin.runs.store import Store
 
 FILES = (".npz", ".parquet")  # of embeddings
@@ -62,8 +62,8 @@ def analyse(
         names: a study (its name or file), a folder of runs, runs (hashes, paths), or files of embeddings (.npz,
             .parquet); nothing for an analysis that needs no run.
         runs: the folder of the stored runs.
-        where: only these runs, as {"backbone": "resnet50"} or ["backbone=resnet50"]. What is found over all of them is
-            stored below the study's results, in a folder of that name.
+        where: only these runs, as {"backbone": "resnet50", "dim": [128, 512]} or "backbone=resnet50". What is found
+            over all of them is stored below the study's results, in a folder of that name.
         output: a further folder for the results: those over all runs, or, where runs are looked at one by one, a folder
             for each. What is found in files of embeddings is stored there alone.
         options: of the analysis, as `images=200` or `seed=1`; each goes to the analyses that take it.
@@ -88,7 +88,7 @@ def analyse(
     if files and len(files) < len(words):
         raise NearkinError(f"{files[0]} is a file of embeddings, {words[0]} is none: one or the other")
     if where and (files or not words):
-        raise NearkinError(f"where={where}: only stored runs have settings")
+        raise NearkinError(f"where={' '.join(where_words(where))}: only stored runs have settings")
     gathered = subjects(words, runs, where) if words and not files else None
     further = None if output is None else Path(output)
     done = {}

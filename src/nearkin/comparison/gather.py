@@ -12,7 +12,7 @@ from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, and_more, choices
-from nearkin.runs.listing import Where, conditions, state
+from nearkin.runs.listing import Where, conditions, state, where_words
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
@@ -162,7 +162,7 @@ def gather(names: Sequence[str], runs: Path | str = "runs", where: Where = ()) -
             folder of runs.
         runs: the folder of the stored runs.
         where: only these runs: axis or setting -> value or list of values, as {"backbone": "resnet50"}; or words, as
-            ["backbone=resnet50"].
+            "backbone=resnet50".
     """
     gathered = _gather(names, runs)
     return sliced(gathered, where) if where else gathered
@@ -183,7 +183,7 @@ def sliced(gathered: Gathered, where: Where) -> Gathered:
         network = member.baseline is not None
         return all(label in (*wanted[key], ANY) or (network and key in LOSS) for key, label in labels.items())
 
-    chosen = tuple(sorted(f"{key}={value}" for key, values in wanted.items() for value in values))
+    chosen = tuple(sorted(where_words(where)))
     members = [member for member in gathered.members if fits(member)]
     if not members:
         raise NearkinError(f"where={' '.join(chosen)}: no run of {gathered.name} has all of that")

@@ -97,7 +97,7 @@ def compare(
         evaluation: of folds: separated, or concatenated.
         within: a difference that is small enough to be called equivalent, in points of a share; None: one point.
         against: the row that all others are compared with; by default the one that validation ranks first.
-        where: only these runs, as {"backbone": "resnet50"} or ["backbone=resnet50"].
+        where: only these runs, as {"backbone": "resnet50", "dim": [128, 512]} or "backbone=resnet50".
         all_pairs: are the differences of every two rows shown, not those to one row?
         ranks: only the tournament: total, average and deviation of every method's ranks over experiments.
         claims: also what the literature says, checked against these runs.

@@ -12,6 +12,7 @@ from nearkin.pages.build import build
 from nearkin.pages.export import export as export_files
 from nearkin.pages.page import Page, render
 from nearkin.present import Shown, Table
+from nearkin.runs.listing import Where
 from nearkin.storage import atomic, check_folder, check_writable
 from nearkin.units import BYTES, counted
 
@@ -52,7 +53,7 @@ def report(
     output: Path | str = "report.html",
     metric: str = "map_at_r",
     by: Sequence[str] | None = None,
-    where: Sequence[str] = (),
+    where: Where = (),
     published: str | None = None,
     export: Path | str | None = None,
     map: bool = True,
@@ -65,7 +66,7 @@ def report(
         output: the page that is written.
         metric: what rows are compared by; it must be stored.
         by: what rows are, as ["data", "loss"]; None: all axes of the study.
-        where: only the runs with these settings, as ["backbone=resnet50", "dim=512"].
+        where: only these runs, as {"backbone": "resnet50", "dim": [128, 512]} or "backbone=resnet50".
         published: id of a published table that stands beside.
         export: a folder for the charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).
         map: is there a map of the embeddings? It takes the longest.
@@ -83,7 +84,7 @@ def report(
     folder = None if export is None else Path(export).expanduser()
     if folder is not None:
         check_folder(folder)
-    command = _command(names, path, metric, by, where, published, map)
+    command = _command(names, path, metric, by, gathered.where, published, map)
     page = build(gathered, metric=metric, by=by, published=published, map=map, command=command)
     with atomic(path) as scratch:
         (scratch / path.name).write_text(render(page), encoding="utf-8")

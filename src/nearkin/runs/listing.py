@@ -1,5 +1,6 @@
 """Runs as rows of a table: settings, state and figures, read from plain files. No import path of a spec is imported."""
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from nearkin.runs.log import read_log
 from nearkin.runs.store import Run, Store
 from nearkin.units import AGE, SHARE
 
-Where = Mapping[str, Any] | Sequence[str]  # {"dim": [128, 512]} or ["dim=128", "dim=512"]: a slice of runs
+Where = Mapping[str, Any] | Sequence[str] | str  # a slice of runs: {"dim": [128, 512]} or "dim=128 dim=512"
 COLUMNS = (
     "run",
     "state",
@@ -96,7 +97,7 @@ def find_runs(runs: Path | str = "runs", *, where: Where = (), sort: str | None 
 
     Parameters:
         runs: the folder of the stored runs.
-        where: setting -> value, or a list of values, as {"loss": "margin"}; or words, as ["loss=margin"].
+        where: setting -> value, or a list of values, as {"loss": "margin"}; or words, as "loss=margin".
         sort: a column, as "map_at_r": figures best first, others ascending.
     """
     stored = {run.hash: run for run in Store(runs).runs()}
@@ -105,17 +106,22 @@ def find_runs(runs: Path | str = "runs", *, where: Where = (), sort: str | None 
 
 
 def conditions(where: Where) -> dict[str, list[str]]:
-    """Setting -> the values that it may have, as text, from a mapping or from KEY=VALUE words."""
+    """Setting -> the values that it may have, as text, from a mapping or from KEY=VALUE words, in a list or a line."""
     if isinstance(where, Mapping):
-        lists = {key: value if isinstance(value, list) else [value] for key, value in where.items()}
+        lists = {k: value if isinstance(value, list | tuple) else [value] for k, value in where.items()}
         return {key: [str(value) for value in values] for key, values in lists.items()}
     values: dict[str, list[str]] = {}
-    for word in where:
+    for word in shlex.split(where) if isinstance(where, str) else where:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
             raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
         values.setdefault(key, []).append(value)
     return values
+
+
+def where_words(where: Where) -> list[str]:
+    """The same slice as KEY=VALUE words."""
+    return [f"{key}={value}" for key, values in conditions(where).items() for value in values]
 
 
 def has_checksums(run: Run) -> bool:
