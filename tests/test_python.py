@@ -107,7 +107,9 @@ def test_report_both_ways(page, tmp_path):
     folder, names = page
     said(folder, "report", "mine", "-o", str(tmp_path / "mine.html"), "--no-map")
     assert names["page"].path.name == "mine.html"
-    titles = [re.findall("<h2[^>]*>(.*?)</h2>", file.read_text()) for file in (tmp_path / "mine.html", folder / "mine.html")]
+    titles = [
+        re.findall("<h2[^>]*>(.*?)</h2>", file.read_text()) for file in (tmp_path / "mine.html", folder / "mine.html")
+    ]
     assert titles[0] == titles[1] != []
 
 
