@@ -81,7 +81,7 @@ def imagenet(name: str) -> Path:
     remedy = f"download {KNOWN[name][0].url} into " + ("a folder and name it" if place is None else "it")
     raise NearkinError(
         f"weights='imagenet' of {name} are one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
-        "weights` lists all), or give the path of a local checkpoint (weights=PATH)"
+        "doctor --weights` lists all), or give the path of a local checkpoint (weights=PATH)"
     )
 
 

@@ -69,9 +69,9 @@ def _csv(table: Table, path: Path) -> None:
     notes = "; ".join(table.notes)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        for line in (table.header, *table.rows):
-            more = [] if not notes else ["notes" if line is table.header else notes]
-            writer.writerow(map(spreadsheet, [*line, *more]))
+        writer.writerow(map(spreadsheet, [*table.header, "notes"] if notes else table.header))
+        for row in table.rows:
+            writer.writerow(map(spreadsheet, [*row, notes] if notes else row))
 
 
 def spreadsheet(value: Any) -> Any:
