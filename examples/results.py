@@ -25,10 +25,12 @@ import numpy as np
 from nearkin.comparison.compare import WITHIN, Comparison, compare
 from nearkin.comparison.gather import Gathered, gather
 from nearkin.comparison.method import Method
-from nearkin.comparison.pages import differences, first_words, rank_words, sentence
 from nearkin.comparison.rows import methods_of
+from nearkin.comparison.tables import differences
 from nearkin.comparison.verdicts import amount, first_family, ranks, span, untrained_pairs, verdict_words
+from nearkin.comparison.words import first_words, rank_words
 from nearkin.evaluation.metrics.base import metric_of
+from nearkin.present import sentence
 from nearkin.statistics.unit import ByClass, Key, Place, Row
 
 DOCS = Path(__file__).parents[1] / "docs"

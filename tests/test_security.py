@@ -155,9 +155,9 @@ class TestConsent:
     def test_the_switch(self, honest, here, monkeypatch):
         folder = hostile(honest, here, "backbone", {"name": "planted.Net"})
         monkeypatch.setenv(consent.VARIABLE, "0")
-        assert "1 images" in call("embed", folder.name, here / "pictures", "--trust")
+        assert "1 image" in call("embed", folder.name, here / "pictures", "--trust")
         monkeypatch.setenv(consent.VARIABLE, "1")
-        assert "1 images" in call("embed", folder.name, here / "pictures")
+        assert "1 image" in call("embed", folder.name, here / "pictures")
         assert (here / "imported").exists()
 
     def test_in_python(self, honest, here):
@@ -169,7 +169,7 @@ class TestConsent:
     @pytest.mark.parametrize("part", ["protocol", "loss", "sampler", "data", "miner", "select"])
     def test_embedding_needs_the_network_alone(self, part, honest, here):
         folder = hostile(honest, here, part, {"name": "planted.Part"})
-        assert "1 images" in call("embed", folder.name, here / "pictures")
+        assert "1 image" in call("embed", folder.name, here / "pictures")
         assert nearkin.load(folder).dim == 16
 
     def test_a_test_needs_no_loss(self, honest, here):

@@ -120,12 +120,12 @@ def test_the_published_tournament(tmp_path):
     [
         (["compare"], "nothing to compare"),
         (["compare", "toi"], "no study and no run 'toi'"),
-        (["compare", "toy", "--by", "lsos"], "by=lsos"),
+        (["compare", "toy", "--by", "lsos"], "--by lsos"),
         (["compare", "toy", "--metric", "map"], "metric"),
-        (["compare", "toy", "--evaluation", "concatenated"], "evaluation=concatenated"),
-        (["compare", "toy", "--against", "tripelt"], "against=tripelt: no such row on glyphs; did you mean triplet"),
-        (["compare", "toy", "--where", "loss"], "where='loss': KEY=VALUE is needed"),
-        (["compare", "toy", "--where", "loss=tripelt"], "where=loss=tripelt: no run has it; did you mean triplet"),
+        (["compare", "toy", "--evaluation", "concatenated"], "--evaluation concatenated"),
+        (["compare", "toy", "--against", "tripelt"], "--against tripelt: no such row on glyphs; did you mean triplet"),
+        (["compare", "toy", "--where", "loss"], "--where 'loss': KEY=VALUE is needed"),
+        (["compare", "toy", "--where", "loss=tripelt"], "--where loss=tripelt: no run has it; did you mean triplet"),
     ],
 )
 def test_bad_words(store, words, said):

@@ -83,7 +83,7 @@ def test_what_resize_crop_does_not_read_is_refused(key):
 
 def test_a_ratio_without_crops_is_refused(tmp_path):
     """Before anything is stored."""
-    with pytest.raises(NearkinError, match=r"data.crop_ratio=0.5-2 is not read.*glyphs.*data.crop_scale=0.5-1"):
+    with pytest.raises(NearkinError, match=r"data.crop_ratio=0.5-2 has no effect.*glyphs.*data.crop_scale=0.5-1"):
         nearkin.train(GLYPHS | {"data.crop_ratio": "0.5-2"}, runs=tmp_path)
     assert list(tmp_path.glob("*/spec.json")) == []
 

@@ -101,7 +101,7 @@ def test_drawn_once_then_read_and_drawn_again_when_damaged(cache_folder, monkeyp
         ({"classes": 201}, "classes=201 is not between 2 and 200"),
         ({"per_class": 0}, "per_class=0"),
         ({"size": 4}, "size=4"),
-        ({"level": "hrad"}, "did you mean hard"),
+        ({"level": "hrad"}, "choices: default, hard"),
         ({"root": "/tmp"}, "takes no root"),
     ],
 )

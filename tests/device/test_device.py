@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import nearkin
-from nearkin.cli import doctor
 from nearkin.config.spec import make_spec
+from nearkin.engine import doctor
 from nearkin.engine.batches import generator_on, seed_default
 from nearkin.engine.device import devices, pick_device
 from nearkin.errors import NearkinError

@@ -334,7 +334,7 @@ class TestFiles:
         ("content", "said"),
         [
             ({"folds": "all"}, "protocol=fixed_val has none; kfold and mlrc have"),
-            ({"folds": [0, 9], "base": {"protocol": "mlrc"}}, "protocol.fold=9: of 4 folds"),
+            ({"folds": [0, 9], "base": {"protocol": "mlrc"}}, "protocol.fold=9: must be 0 to 3"),
             ({"evaluations": ["concatenated"]}, "there is no folds: all"),
             ({"readings": ["best"]}, "readings='best'"),
             ({"base": None}, "neither base nor axes"),

@@ -4,11 +4,13 @@ import re
 
 FLAGS = {
     "address": "--ray",
+    "against": "--against",
     "bootstrap": "--bootstrap",
     "budget_mib": "--budget",
     "by": "--by",
     "deep": "--deep",
     "distance": "--distance",
+    "evaluation": "--evaluation",
     "images": "--images",
     "metric": "--metric",
     "minutes": "--minutes",
@@ -22,6 +24,7 @@ FLAGS = {
     "storage": "--storage",
     "trust": "--trust",
     "where": "--where",
+    "within": "--within",
 }
 SETTING = re.compile(rf"(?<![\w.'])({'|'.join(FLAGS)})=(True\b)?")
 

@@ -36,8 +36,9 @@ def runs_show(run: Run, runs: Runs = Path("runs"), as_json: Json = False) -> Non
     from nearkin.runs.verify import unverified
 
     stored = Store(runs).find(run)
+    spec = stored.stored  # a damaged one is refused here
     if as_json:
-        say_json({"spec": stored.stored, "result": stored.result if stored.tested else None})
+        say_json({"spec": spec, "result": stored.result if stored.tested else None})
         return
     say((stored.path / "spec.yaml").read_text())
     if not stored.final:
