@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from nearkin.runs.store import Store
+from nearkin.studies._local import LocalProcesses
+from nearkin.studies._ray import RayExecutor
 from nearkin.studies.grid import read_study
-from nearkin.studies.local import LocalProcesses
-from nearkin.studies.ray import RayExecutor
 from nearkin.studies.runner import jobs_of, note, tasks_of
 from nearkin.studies.scheduler import schedule
 

@@ -19,7 +19,7 @@ from nearkin.engine.objective import Objective, build_objective
 from nearkin.methods import DRML
 from nearkin.models.drml import DRMLHead
 from nearkin.pairs import Embedded
-from nearkin.studies.local import warm_up
+from nearkin.studies._local import warm_up
 
 B, INPUT, DIM, CLASSES = 13, 9, 8, 4  # 13: no two or three slices are equal
 

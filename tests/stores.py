@@ -12,7 +12,7 @@ from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.run import SCHEMA
 from nearkin.runs.store import Store
-from nearkin.studies.local import carry_out
+from nearkin.studies._local import carry_out
 from nearkin.studies.runner import note, tasks_of
 from nearkin.studies.scheduler import Executor, Working, schedule
 

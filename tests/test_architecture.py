@@ -53,6 +53,29 @@ def test_no_module_imports_from_below(file):
     assert [name for name in imported(file) if name not in above] == []
 
 
+ROOMS = sorted(folder for folder in SOURCE.iterdir() if (folder / "__init__.py").exists())
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_room_lists_its_public_names(room):
+    """In `__all__`, or module by module in its docstring."""
+    text = (room / "__init__.py").read_text()
+    if "__all__" in text:
+        return
+    listed = set(re.findall(r"^    (\w+) {2,}\S", ast.get_docstring(ast.parse(text)) or "", re.M))
+    modules = {file.stem for file in room.glob("*.py")}
+    assert listed
+    assert listed <= modules, "a name that is no module"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_private_modules_stay_in_their_room(file):
+    """A name with an underscore is imported in its own room alone."""
+    text = file.read_text()
+    used = re.findall(r"\bnearkin\.(\w+)\.(_[a-z]\w*)\b", text)
+    assert [f"{room}.{name}" for room, name in used if room != place(file)] == []
+
+
 if __name__ == "__main__":
     for room in ORDER:
         found = sorted(graph()[room].items(), key=lambda edge: ORDER.index(edge[0]))

@@ -205,7 +205,7 @@ assert 0 <= found.metrics["my_metric"] <= found.metrics["recall@1"] <= 1
 
 shown = CliRunner().invoke(app, ["analyse", "my_analysis", run.hash, "--json"])
 assert shown.exit_code == 0, (shown.output, shown.exception)
-numbers = json.loads((run.path / "analysis" / "my_analysis.json").read_text())
+numbers = json.loads((run.path / "analysis" / "my_analysis.json").read_text())["numbers"]
 assert json.loads(shown.stdout) == numbers == nearkin.analysis.MyAnalysis.of(run).numbers
 assert 0 < numbers["mean"] <= 1 and numbers["loosest"] in map(str, range(12))
 print("used", run.hash)

@@ -4,14 +4,14 @@ import pytest
 from stores import add_run, add_study
 
 from nearkin.analysis._over_runs import interval_of, methods_of
-from nearkin.comparison.claims import rows_of
+from nearkin.comparison._claims import rows_of
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs
-from nearkin.pages.leaderboard import table_of
-from nearkin.pages.material import material
+from nearkin.pages._leaderboard import table_of
+from nearkin.pages._material import material
 from nearkin.statistics.verdict import judge
-from nearkin.tuning.tuned import gains_of
+from nearkin.tuning._tuned import gains_of
 
 METRIC, MISSING = "recall@1", ("margin", "tuned", 3, 1)
 LEVEL = {("triplet", "default"): 0.3, ("triplet", "tuned"): 0.33, ("margin", "default"): 0.4, ("margin", "tuned"): 0.41}

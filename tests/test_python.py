@@ -135,7 +135,8 @@ def test_a_notebook_cell_shows_the_table(page, tmp_path):
     pytest.importorskip("ipykernel")
     cell = nbformat.v4.new_code_cell('import nearkin\nnearkin.compare("mine")')
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", cwd=str(page[0])).execute()
+    folder = {"metadata": {"path": str(page[0])}}
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=folder).execute()
     (output,) = [output for output in notebook.cells[0].outputs if output.output_type == "execute_result"]
     assert "<table" in output.data["text/html"]
     assert "contrastive" in output.data["text/html"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nearkin.errors import NearkinError
+from nearkin.literature._comparisons import KINDS
 from nearkin.literature.claims import Checked, check_source, claim, claims
-from nearkin.literature.comparisons import KINDS
 from nearkin.literature.own import NAMES
 from nearkin.registry import DATASETS, LOSSES, METRICS
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nearkin.errors import NearkinError
+from nearkin.literature._tournament import published_folds, published_tournament, published_tournament_table
 from nearkin.literature.tables import table
-from nearkin.literature.tournament import published_folds, published_tournament, published_tournament_table
 
 CHECKS = json.loads((Path(__file__).parent / "expected.json").read_text())["checks"]
 

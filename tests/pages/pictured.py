@@ -10,7 +10,7 @@ from PIL import Image
 
 import nearkin
 from nearkin.config.spec import make_spec
-from nearkin.pages.tested import Tested
+from nearkin.pages._tested import Tested
 from nearkin.runs.store import Run
 
 SIDE = 32

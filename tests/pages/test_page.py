@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from nearkin.cli.app import app
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Figure, Grid, Section, Words, slug
-from nearkin.pages.build import build
-from nearkin.pages.export import export
-from nearkin.pages.page import Page, embedded, render
+from nearkin.pages._base import Figure, Grid, Section, Words, slug
+from nearkin.pages._build import build
+from nearkin.pages._export import export
+from nearkin.pages._page import Page, embedded, render
+from nearkin.pages._scrub import Scrubber
 from nearkin.pages.report import report
-from nearkin.pages.scrub import Scrubber
 from nearkin.present import Bars, Column, Dots, Heatmap, Lines, Points, Ranks, Table
 from nearkin.units import SHARE
 

@@ -14,12 +14,12 @@ from PIL import Image
 
 import nearkin
 from nearkin.data import load_table, open_images
-from nearkin.pages import confusion, layout, maps, mislabelled, neighbours, pixels
-from nearkin.pages.base import Figure, Words
-from nearkin.pages.page import Page, render
-from nearkin.pages.pixels import Pictures
-from nearkin.pages.sprite import COLUMNS, TILE, Sprite, place, thumb
-from nearkin.pages.tested import Tested
+from nearkin.pages import _confusion, _layout, _maps, _mislabelled, _neighbours, _pixels
+from nearkin.pages._base import Figure, Words
+from nearkin.pages._page import Page, render
+from nearkin.pages._pixels import Pictures
+from nearkin.pages._sprite import COLUMNS, TILE, Sprite, place, thumb
+from nearkin.pages._tested import Tested
 from nearkin.runs.store import Run
 
 
@@ -49,7 +49,7 @@ def tested(request, tmp_path):
 
 
 def test_neighbours_equal_a_loop(tested):
-    table = neighbours.neighbour_table(tested)
+    table = _neighbours.neighbour_table(tested)
     queries = {int(tested.rows[p]): q for q, p in enumerate(tested.query)}
     checked = 0
     for row in sorted(set(table.column("query row"))):
@@ -71,7 +71,7 @@ def test_queries_are_picked_by_the_stated_rule(tmp_path):
     z, labels = clusters(classes=5, each=4)
     value = np.array([0.9, 1, 1, 0.2, 0.5, 1, 0, 0, 0.5, 0.6, 0, np.nan, 0.45, 0.1, 0.3, 0.8, 0.55, 0.7, 0.15, 0.05])
     tested = Tested.of(write_run(tmp_path, z, labels, precision=value))
-    found = neighbours.picked_queries(tested, each=3)
+    found = _neighbours.picked_queries(tested, each=3)
     assert found["best"] == [1, 5, 15]
     closeness = {q: float(np.mean(sorted_neighbours(tested, q)[1][:8])) for q in (6, 7, 10)}
     low = max((6, 7), key=lambda q: closeness[q])
@@ -90,7 +90,7 @@ def test_two_methods_are_shown_for_the_same_queries(tmp_path):
     best = Tested.of(write_run(tmp_path / "a", z, labels), "best")
     order = np.random.default_rng(0).permutation(len(z))  # the other run lists its test images otherwise
     other = Tested.of(write_run(tmp_path / "b", z[order][:, ::-1].copy() ** 3, labels[order], rows=order), "other")
-    table = neighbours.neighbour_table(best, other)
+    table = _neighbours.neighbour_table(best, other)
     by_row = {int(row): q for q, row in enumerate(other.rows[other.query])}
     for row in set(table.column("query row")):
         shown = [r for r in table.records() if r["query row"] == row and r["method"] == "other"]
@@ -104,12 +104,12 @@ def test_a_run_on_other_images_is_not_put_beside(tmp_path):
     z, labels = clusters()
     best = Tested.of(write_run(tmp_path / "a", z, labels), "best")
     other = Tested.of(write_run(tmp_path / "b", z, labels, rows=1000 + np.arange(len(z))), "other")
-    section = neighbours.section(best, other, Sprite())
+    section = _neighbours.section(best, other, Sprite())
     assert "other was tested on other images" in section.parts[0].html()
 
 
 def test_confusion_equals_a_loop(tested):
-    found = confusion.confusion(tested)
+    found = _confusion.confusion(tested)
     pairs, queries, lone = Counter(), Counter(), 0
     for q, p in enumerate(tested.query):
         same = [
@@ -126,7 +126,7 @@ def test_confusion_equals_a_loop(tested):
     assert found.pairs == pairs
     assert found.queries == queries
     assert found.lone == lone
-    table = confusion.pair_table(found)
+    table = _confusion.pair_table(found)
     expected = {(a, b): n for (a, b), n in pairs.items() if a != b}
     assert {(r["class"], r["taken for"]): r["queries"] for r in table.records()} == expected
     assert [r["share"] for r in table.records()] == [r["queries"] / queries[r["class"]] for r in table.records()]
@@ -136,15 +136,15 @@ def test_confusion_equals_a_loop(tested):
 def test_lone_queries_confuse_nobody(tmp_path):
     z, labels = clusters(classes=3, each=5)
     labels[0] = "alone"
-    found = confusion.confusion(Tested.of(write_run(tmp_path, z, labels)))
+    found = _confusion.confusion(Tested.of(write_run(tmp_path, z, labels)))
     assert found.lone == 1
     assert "alone" not in found.queries
 
 
 def test_the_heatmap_has_the_thirty_classes_with_the_most_mistakes(tmp_path):
     z, labels = clusters(classes=40, each=4, noise=1.2)
-    found = confusion.confusion(Tested.of(write_run(tmp_path, z, labels)))
-    cells = confusion.cell_table(found)
+    found = _confusion.confusion(Tested.of(write_run(tmp_path, z, labels)))
+    cells = _confusion.cell_table(found)
     names = list(dict.fromkeys(cells.column("class")))
     mistakes = Counter()
     for (a, b), n in found.pairs.items():
@@ -164,7 +164,7 @@ def test_planted_flips_of_labels_are_found(tmp_path):
     true = {i: labels[i] for i in flipped}
     for i, name in flipped.items():
         labels[i] = name
-    table = mislabelled.suspects(Tested.of(write_run(tmp_path, z, labels, rows=np.arange(len(z)) + 7)))
+    table = _mislabelled.suspects(Tested.of(write_run(tmp_path, z, labels, rows=np.arange(len(z)) + 7)))
     found = {row["row"] - 7: row for row in table.records()}
     assert set(found) == set(flipped)
     assert {i: row["neighbours' class"] for i, row in found.items()} == true
@@ -172,14 +172,14 @@ def test_planted_flips_of_labels_are_found(tmp_path):
 
 
 def test_suspects_follow_the_stated_rule(tested):
-    k = mislabelled.depth(tested)
+    k = _mislabelled.depth(tested)
     expected = {}
     for q, p in enumerate(tested.query):
         votes = Counter(tested.labels[n] for n in sorted_neighbours(tested, q)[0][:k])
         others = [(n / k, name) for name, n in votes.items() if name != tested.labels[p] and n / k >= 0.6]
         if others:
             expected[int(tested.rows[p])] = (*others[0], votes[tested.labels[p]] / k)
-    table = mislabelled.suspects(tested)
+    table = _mislabelled.suspects(tested)
     assert {r["row"]: (r["share"], r["neighbours' class"], r["own share"]) for r in table.records()} == expected
     assert expected
     assert table.column("share") == sorted(table.column("share"), reverse=True)
@@ -212,7 +212,7 @@ def test_a_thumbnail_comes_out_of_the_sprite_as_it_went_in():
 
 
 def test_many_thumbnails_fill_a_second_sheet(monkeypatch):
-    monkeypatch.setattr("nearkin.pages.sprite.ROWS", 2)
+    monkeypatch.setattr("nearkin.pages._sprite.ROWS", 2)
     sprite = Sprite()
     for i in range(2 * COLUMNS + 1):
         sprite.add(i, np.zeros((TILE, TILE, 3), np.uint8))
@@ -232,18 +232,18 @@ def test_thumbnails_are_those_of_the_rows(tmp_path):
 def test_only_shown_images_are_read_and_each_once(tmp_path, monkeypatch):
     tested, _ = pictured(tmp_path, classes=8, each=60, noise=0.5)
     read = []
-    original = pixels.read_image
-    monkeypatch.setattr(pixels, "read_image", lambda path: read.append(Path(path)) or original(path))
+    original = _pixels.read_image
+    monkeypatch.setattr(_pixels, "read_image", lambda path: read.append(Path(path)) or original(path))
     sprite = Sprite()
     sections = [
-        neighbours.section(tested, None, sprite),
-        confusion.section(tested, sprite),
-        mislabelled.section(tested, sprite),
-        maps.section(tested, sprite, "pca", pictures=20),
+        _neighbours.section(tested, None, sprite),
+        _confusion.section(tested, sprite),
+        _mislabelled.section(tested, sprite),
+        _maps.section(tested, sprite, "pca", pictures=20),
     ]
     assert len(read) == len(set(read)) == len(sprite)
     shown = {row for section in sections[:3] for part in section.parts for row in getattr(part, "tiles", {})}
-    shown |= {int(tested.rows[i]) for i in layout.stratified(tested.labels, 20)}
+    shown |= {int(tested.rows[i]) for i in _layout.stratified(tested.labels, 20)}
     assert {int(path.stem) for path in read} == shown
     assert len(read) < len(tested.labels) / 2
 
@@ -267,7 +267,7 @@ def test_thumbnails_of_a_run_are_what_it_saw(drawn):
         assert np.array_equal(sprite.tiles[tile], np.asarray(expected))
     assert pictures.gap is None
     assert tested.precision.mean() == pytest.approx(run.result["test"]["map_at_r"])
-    found = confusion.confusion(tested)
+    found = _confusion.confusion(tested)
     right = sum(n for (a, b), n in found.pairs.items() if a == b)
     assert right / sum(found.queries.values()) == pytest.approx(run.result["test"]["recall@1"])
 
@@ -287,10 +287,10 @@ def test_drawn_images_that_came_out_otherwise_are_not_shown(drawn, tmp_path):
 
 def all_sections(tested, sprite):
     return [
-        neighbours.section(tested, None, sprite),
-        maps.section(tested, sprite, "pca"),
-        confusion.section(tested, sprite),
-        mislabelled.section(tested, sprite),
+        _neighbours.section(tested, None, sprite),
+        _maps.section(tested, sprite, "pca"),
+        _confusion.section(tested, sprite),
+        _mislabelled.section(tested, sprite),
     ]
 
 

@@ -8,10 +8,10 @@ from pages.browser import chromium, opened  # noqa: F401 a fixture
 from pictured import clusters, pictured, write_run
 
 import nearkin
-from nearkin.pages import layout, maps, still
-from nearkin.pages.page import Page, render
-from nearkin.pages.sprite import Sprite
-from nearkin.pages.tested import Tested
+from nearkin.pages import _layout, _maps, _still
+from nearkin.pages._page import Page, render
+from nearkin.pages._sprite import Sprite
+from nearkin.pages._tested import Tested
 
 
 def run_of(folder, **options):
@@ -21,16 +21,16 @@ def run_of(folder, **options):
 
 def counted(monkeypatch):
     calls = []
-    original = layout._tsne
-    monkeypatch.setattr(layout, "_tsne", lambda z: calls.append(len(z)) or original(z))
+    original = _layout._tsne
+    monkeypatch.setattr(_layout, "_tsne", lambda z: calls.append(len(z)) or original(z))
     return calls
 
 
 def test_the_map_is_made_once_stored_and_read(tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     tested = run_of(tmp_path)
-    places, positions = layout.embedding_map(tested)
-    again_places, again = layout.embedding_map(Tested.of(tested.run))
+    places, positions = _layout.embedding_map(tested)
+    again_places, again = _layout.embedding_map(Tested.of(tested.run))
     assert calls == [60]
     assert np.array_equal(places, again_places)
     assert np.array_equal(positions, again)
@@ -39,7 +39,7 @@ def test_the_map_is_made_once_stored_and_read(tmp_path, monkeypatch):
 
 
 def test_two_runs_with_equal_embeddings_have_the_same_map(tmp_path):
-    first, second = (layout.embedding_map(run_of(tmp_path / name))[1] for name in "ab")
+    first, second = (_layout.embedding_map(run_of(tmp_path / name))[1] for name in "ab")
     assert np.array_equal(first, second)
     assert positions_tell_classes(first, np.repeat(np.arange(4), 15))
 
@@ -55,12 +55,12 @@ def positions_tell_classes(positions, labels):
 def test_a_stale_map_is_not_used(tmp_path, monkeypatch, what):
     calls = counted(monkeypatch)
     tested = run_of(tmp_path)
-    layout.embedding_map(tested)
+    _layout.embedding_map(tested)
     if what == "embeddings":
         tested.z[0, 0] += 1e-3
     elif what == "labels":
         tested.labels[0] = "another"
-    layout.embedding_map(tested, most=50 if what == "number" else layout.MOST)
+    _layout.embedding_map(tested, most=50 if what == "number" else _layout.MOST)
     assert calls == [60, 50 if what == "number" else 60]
 
 
@@ -68,16 +68,16 @@ def test_a_stale_map_is_not_used(tmp_path, monkeypatch, what):
 def test_a_damaged_map_is_made_again(tmp_path, monkeypatch, content):
     tested = run_of(tmp_path, each=6)
     (tested.run.path / "map.json").write_text(content)
-    assert len(layout.embedding_map(tested, "pca")[0]) == 24
+    assert len(_layout.embedding_map(tested, "pca")[0]) == 24
 
 
 def test_both_methods_are_kept_side_by_side(tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     tested = run_of(tmp_path)
-    tsne = layout.embedding_map(tested)[1]
-    pca = layout.embedding_map(tested, "pca")[1]
-    assert np.array_equal(layout.embedding_map(tested)[1], tsne)
-    assert np.array_equal(layout.embedding_map(tested, "pca")[1], pca)
+    tsne = _layout.embedding_map(tested)[1]
+    pca = _layout.embedding_map(tested, "pca")[1]
+    assert np.array_equal(_layout.embedding_map(tested)[1], tsne)
+    assert np.array_equal(_layout.embedding_map(tested, "pca")[1], pca)
     assert calls == [60]
 
 
@@ -90,7 +90,7 @@ def test_pca_equals_the_eigenvectors_of_the_covariance(tmp_path):
     axes = axes * np.sign(axes[np.abs(axes).argmax(0), [0, 1]])
     expected = (z - z.mean(0)) @ axes
     expected = (expected - expected.min(0)) / np.ptp(expected, axis=0).max()
-    assert layout.embedding_map(tested, "pca")[1] == pytest.approx(expected, abs=1e-4)
+    assert _layout.embedding_map(tested, "pca")[1] == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_store_that_cannot_be_written_still_has_a_map(tmp_path, monkeypatch, capsys):
@@ -100,13 +100,13 @@ def test_a_store_that_cannot_be_written_still_has_a_map(tmp_path, monkeypatch, c
         raise nearkin.NearkinError("cannot write")
 
     monkeypatch.setattr(type(tested.run), "write_json", refuse)
-    assert len(layout.embedding_map(tested, "pca")[0]) == 24
+    assert len(_layout.embedding_map(tested, "pca")[0]) == 24
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_an_unknown_method_names_the_choices(tmp_path):
     with pytest.raises(nearkin.NearkinError, match="choices: pca, tsne"):
-        layout.embedding_map(run_of(tmp_path), "umap")
+        _layout.embedding_map(run_of(tmp_path), "umap")
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_an_unknown_method_names_the_choices(tmp_path):
 )
 def test_a_sample_has_every_class_by_its_share(counts, most):
     labels = np.repeat([f"c{i}" for i in range(len(counts))], counts)
-    kept = layout.stratified(labels, most)
+    kept = _layout.stratified(labels, most)
     assert len(kept) == len(set(kept.tolist())) == min(most, len(labels))
-    assert np.array_equal(kept, layout.stratified(labels, most))
+    assert np.array_equal(kept, _layout.stratified(labels, most))
     for i, n in enumerate(counts):
         taken = int((labels[kept] == f"c{i}").sum())
         wanted = n * most / len(labels)
@@ -129,7 +129,7 @@ def test_a_sample_has_every_class_by_its_share(counts, most):
 def test_the_section_has_every_point_and_its_words(tmp_path):
     tested, _ = pictured(tmp_path)
     sprite = Sprite()
-    section = maps.section(tested, sprite, "pca", pictures=24)
+    section = _maps.section(tested, sprite, "pca", pictures=24)
     points, drawn = section.parts[1:]
     assert "24 of the images have a picture" in section.parts[0].html()
     assert points.table.column("row") == tested.rows.tolist()
@@ -145,14 +145,14 @@ def test_the_still_map_shows_pictures_where_they_lie_in_the_colour_of_their_clas
     rng = np.random.default_rng(0)
     positions, labels = rng.random((200, 2)), np.array(["a", "b"])[rng.integers(0, 2, 200)]
     images = [np.full((64, 64, 3), 40 + i, np.uint8) for i in range(200)]
-    drawn = still.still_map(positions, labels, images, ["a"])
+    drawn = _still.still_map(positions, labels, images, ["a"])
     pixels = np.asarray(drawn.image).astype(int)
-    colour = still.class_colours(labels, ["a"])
-    assert colour["a"] == still.COLOURS[0] != colour["b"]
-    checked, side = 0, still.SIDE
+    colour = _still.class_colours(labels, ["a"])
+    assert colour["a"] == _still.COLOURS[0] != colour["b"]
+    checked, side = 0, _still.SIDE
     for i in (i for where, i in drawn.shown if where == "map"):
         across, up = positions[i] / positions.max(0)
-        x, y = across * (still.WIDTH - side) + side / 2, still.HEIGHT - side / 2 - up * (still.HEIGHT - side)
+        x, y = across * (_still.WIDTH - side) + side / 2, _still.HEIGHT - side / 2 - up * (_still.HEIGHT - side)
         x, y = int(x // side) * side, int(y // side) * side
         border = "#{:02x}{:02x}{:02x}".format(*pixels[y + 1, x + side // 2])
         if abs(pixels[y + side // 2, x + side // 2] - (40 + i)).max() <= 1 and border == colour[labels[i]]:
@@ -165,18 +165,18 @@ def test_regions_do_not_overlap_and_hold_the_most_mixed_points():
     rng = np.random.default_rng(1)
     mixed, pure = rng.random((60, 2)) * 150 + (700, 400), rng.random((60, 2)) * 150 + (100, 100)
     labels = np.array(["a", "b"] * 30 + ["c"] * 60)
-    regions = still.mixed_regions(np.concatenate([mixed, pure]), labels)
+    regions = _still.mixed_regions(np.concatenate([mixed, pure]), labels)
     x, y = regions[0]
-    assert still._inside(mixed, (x, y)).mean() > 0.9
+    assert _still._inside(mixed, (x, y)).mean() > 0.9
     for i, a in enumerate(regions):
         for b in regions[:i]:
-            assert abs(a[0] - b[0]) >= still.REGION or abs(a[1] - b[1]) >= still.REGION
+            assert abs(a[0] - b[0]) >= _still.REGION or abs(a[1] - b[1]) >= _still.REGION
 
 
 def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noqa: F811 the fixture
     tested, _ = pictured(tmp_path, names=["<script>alert(1)</script>", "b", "c", "d", "e", "f"])
     sprite = Sprite()
-    section = maps.section(tested, sprite, "pca")
+    section = _maps.section(tested, sprite, "pca")
     section.parts.append(sprite.part())
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
@@ -224,7 +224,7 @@ def test_long_class_names_do_not_widen_a_phone(tmp_path, chromium):  # noqa: F81
     names = [f"{letter}_{'a_very_long_name_of_a_class_' * 6}" for letter in "abcdef"]
     tested, _ = pictured(tmp_path, names=names)
     sprite = Sprite()
-    section = maps.section(tested, sprite, "pca")
+    section = _maps.section(tested, sprite, "pca")
     section.parts.append(sprite.part())
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))

@@ -13,7 +13,7 @@ from stores import losses_study
 
 from nearkin.analysis.base import Analysis
 from nearkin.comparison.gather import gather
-from nearkin.pages.analyses import LARGEST, Picture, sections
+from nearkin.pages._analyses import LARGEST, Picture, sections
 from nearkin.present import Bars, Column, Panels, Pictures, Table
 from nearkin.registry import ANALYSES
 from nearkin.units import NUMBER, SHARE

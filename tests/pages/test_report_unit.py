@@ -18,8 +18,8 @@ from nearkin.comparison.rows import with_all_folds
 from nearkin.comparison.tables import tables_of
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
-from nearkin.pages.build import build
-from nearkin.pages.page import render
+from nearkin.pages._build import build
+from nearkin.pages._page import render
 from nearkin.runs.store import Store
 from nearkin.statistics.ranks import RankTest
 

@@ -11,8 +11,8 @@ from pages.stored import CLASSES, LOSSES, METRICS, ROOT, plain_study, write_run,
 from scipy import stats
 
 from nearkin.comparison.gather import gather
-from nearkin.pages.build import build
-from nearkin.pages.page import render
+from nearkin.pages._build import build
+from nearkin.pages._page import render
 
 
 def data_of(html):

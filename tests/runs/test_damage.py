@@ -520,7 +520,7 @@ def test_an_edited_result_is_not_reproduced(made, tmp_path):
 
 def test_a_report_goes_on_while_runs_come_and_go(made, tmp_path):
     from nearkin.comparison.gather import gather
-    from nearkin.pages.build import build
+    from nearkin.pages._build import build
 
     runs = shutil.copytree(made["root"] / "runs", tmp_path / "runs")
     (runs / "fedcba987654").mkdir()  # without a file yet

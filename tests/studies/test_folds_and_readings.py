@@ -16,8 +16,8 @@ import nearkin
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.studies._local import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.local import LocalProcesses
 from nearkin.studies.readings import PICKED, read
 from nearkin.studies.runner import Job, jobs_of, take_part, write_study
 from nearkin.studies.summary import notes_of, rows_of, write_summary

@@ -21,12 +21,12 @@ from nearkin.cli.options import with_address
 from nearkin.errors import NearkinError
 from nearkin.runs.run import RunLocked
 from nearkin.runs.store import Store
+from nearkin.studies import _ray as ray_module
 from nearkin.studies import cluster as cluster_module
-from nearkin.studies import ray as ray_module
+from nearkin.studies._local import LocalProcesses
+from nearkin.studies._ray import RayExecutor
 from nearkin.studies.cluster import ClusterLost, Watch, check, join
 from nearkin.studies.grid import read_study
-from nearkin.studies.local import LocalProcesses
-from nearkin.studies.ray import RayExecutor
 from nearkin.studies.runner import jobs_of, note, tasks_of
 from nearkin.studies.scheduler import Task, schedule
 

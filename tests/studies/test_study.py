@@ -10,8 +10,8 @@ from stores import carried_out, said
 
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.studies._local import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.local import LocalProcesses
 from nearkin.studies.runner import jobs_of, take_part, tasks_of, write_study
 from nearkin.studies.summary import rows_of, table_of, write_summary
 
@@ -225,4 +225,4 @@ def test_a_cluster_that_does_not_answer_is_one_line(tiny, tmp_path):
     file = write(tmp_path, tiny, axes={"loss": ["triplet"]})
     code, told = said("study", file, "--runs", tmp_path / "runs", "--ray", "127.0.0.1:1")
     assert code == 1
-    assert "--ray 127.0.0.1:1: nobody answers there" in told
+    assert "address=127.0.0.1:1: nobody answers there" in told

@@ -19,8 +19,8 @@ from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
 from nearkin.studies.search import searches_of
 from nearkin.studies.searching import searching
+from nearkin.tuning._schedule import Plan
 from nearkin.tuning.choose import Choice
-from nearkin.tuning.schedule import Plan
 
 KILLS = int(os.environ.get("NEARKIN_KILLS", "30"))
 BASE = {

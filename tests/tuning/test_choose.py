@@ -18,8 +18,8 @@ from nearkin.runs.store import Store
 from nearkin.statistics.unit import Key
 from nearkin.studies.scheduler import Failure
 from nearkin.tuning import choose, verdict
+from nearkin.tuning._schedule import Plan
 from nearkin.tuning.choose import Choice
-from nearkin.tuning.schedule import Plan
 
 DATA = ["dataset=glyphs", "data.classes=24", "data.per_class=10"]
 FEW = {

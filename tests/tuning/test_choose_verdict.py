@@ -11,8 +11,8 @@ from nearkin.runs.run import Run
 from nearkin.statistics.unit import Row
 from nearkin.statistics.verdict import Outcome
 from nearkin.tuning import verdict
+from nearkin.tuning._schedule import Plan
 from nearkin.tuning.choose import Candidate, Choice
-from nearkin.tuning.schedule import Plan
 
 CLASSES = 6
 QUERIES = 40  # of each class

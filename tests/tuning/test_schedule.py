@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from nearkin.tuning.schedule import FINALISTS, LEAST, MOST_SEEDS, START, UNITS, Costs, halved, plan
+from nearkin.tuning._schedule import FINALISTS, LEAST, MOST_SEEDS, START, UNITS, Costs, halved, plan
 
 COSTS = Costs(batch=0.1, validate=0.5, finish=1.0, test=2.0, spent=3.0)
 

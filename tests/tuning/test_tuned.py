@@ -9,8 +9,8 @@ from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs, verdict_words
 from nearkin.statistics.verdict import Outcome
-from nearkin.tuning.tables import gains_table
-from nearkin.tuning.tuned import gains_of
+from nearkin.tuning._tables import gains_table
+from nearkin.tuning._tuned import gains_of
 
 LEVEL = [0.2, 0.4, 0.9]  # folds differ by far more than settings do
 LUCK = [0.000, 0.013, 0.004, 0.021, 0.009]

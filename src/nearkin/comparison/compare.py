@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from nearkin.comparison._notes import notes_of
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method
-from nearkin.comparison.notes import notes_of
 from nearkin.comparison.rows import beside, methods_of, with_all_folds
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import metric_of, parse

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nearkin.comparison import charts, tables
+from nearkin.comparison import _charts, tables
 from nearkin.comparison.compare import Comparison, canonical_metric, measure_missing
 from nearkin.comparison.compare import compare as compare_gathered
 from nearkin.comparison.gather import Gathered, gather
@@ -49,7 +49,7 @@ class Compared(Shown):
         return [
             replace(chart, name=f"{chart.name}-{comparison.data}") if several else chart
             for comparison in self.comparisons
-            for chart in charts.charts_of(comparison)
+            for chart in _charts.charts_of(comparison)
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def _rank_numbers(r: Tournament, i: int) -> list[float | None]:
 
 def claims_table(gathered: Gathered, reading: str = "chosen") -> Table:
     """What the literature claims, checked against these runs: decided claims first, those that are not tested last."""
-    from nearkin.comparison.claims import check_claims
+    from nearkin.comparison._claims import check_claims
     from nearkin.literature.own import STATES
 
     checked = sorted(check_claims(gathered, reading), key=lambda pair: STATES.index(pair[1].state))

@@ -1,9 +1,12 @@
 """What others have published: their tables, the tournament over them, and what they say in words.
 
-tables.py        tables(): 60 tables of five publications, each with its protocol and what is wrong in it (flags.py)
-tournament.py    the thesis's ranking of losses, computed again from its tables
-claims.py        44 claims of the sources, each checked against the source's own tables
-own.py           the same claims, decided from the seeds of a study of one's own: its rows (matching.py) in the
-                 claim's experiments (experiments.py) give comparisons (comparisons.py, orders.py), and those
-                 p values for the claim and against it (evidence.py)
+    shown         published, Published: what `nearkin.published` returns
+    tables        tables, table, sources: 60 tables of five publications, each with its protocol and what is wrong in it
+    table         PublishedTable, Cell: one of them
+    claims        claims, claim: 44 claims of the sources, each checked against the source's own tables
+    own           the same claims, decided from the seeds of a study of one's own
+    matching      OwnRow: which row of a study is which row of a claim
+
+How a claim is decided: own rows in the claim's experiments (_experiments) give comparisons (_comparisons, _orders),
+and those p values for the claim and against it (_evidence).
 """

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nearkin.errors import and_more
+from nearkin.literature._comparisons import compared
+from nearkin.literature._evidence import Joint, Parts
+from nearkin.literature._experiments import Experiment, Missing
 from nearkin.literature.claims import Claim
-from nearkin.literature.comparisons import compared
-from nearkin.literature.evidence import Joint, Parts
-from nearkin.literature.experiments import Experiment, Missing
 from nearkin.literature.matching import OwnRow, fits
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.paired import holm

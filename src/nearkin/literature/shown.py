@@ -5,10 +5,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from nearkin.literature._tournament import datasets, published_tournament_table
 from nearkin.literature.claims import check_source, claims
 from nearkin.literature.table import Cell, PublishedTable
 from nearkin.literature.tables import sources, table, tables
-from nearkin.literature.tournament import datasets, published_tournament_table
 from nearkin.present import Column, Shown, Table
 from nearkin.units import COUNT, NUMBER, WORDS, counted
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from nearkin.errors import NearkinError, choices
-from nearkin.literature.flags import flags_of, transposed
+from nearkin.literature._flags import flags_of, transposed
 from nearkin.literature.table import Cell, Column, PublishedTable, Row
 
 

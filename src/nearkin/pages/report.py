@@ -7,10 +7,10 @@ from pathlib import Path
 
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
-from nearkin.pages.base import Grid
-from nearkin.pages.build import build
-from nearkin.pages.export import export as export_files
-from nearkin.pages.page import Page, render
+from nearkin.pages._base import Grid
+from nearkin.pages._build import build
+from nearkin.pages._export import export as export_files
+from nearkin.pages._page import Page, render
 from nearkin.present import Shown, Table
 from nearkin.runs.listing import Where
 from nearkin.storage import atomic, check_folder, check_writable

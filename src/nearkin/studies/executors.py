@@ -6,7 +6,7 @@ from typing import Protocol
 
 from nearkin.present import Table
 from nearkin.progress import Screen
-from nearkin.studies.local import LocalProcesses
+from nearkin.studies._local import LocalProcesses
 from nearkin.studies.scheduler import Executor
 
 
@@ -19,7 +19,7 @@ def executor_of(workers: int | None = None, ray: str | None = None) -> Executor:
     """
     if ray is None:
         return LocalProcesses(workers or 1)
-    from nearkin.studies.ray import RayExecutor
+    from nearkin.studies._ray import RayExecutor
 
     screen = Screen(stderr=True)
     return RayExecutor(workers, ray, say=lambda line: screen.print(line, highlight=False, soft_wrap=True))

@@ -9,11 +9,11 @@ from nearkin.evaluation.metrics.base import metric_of, unit_of
 from nearkin.present import Column, Table
 from nearkin.statistics.unit import Common, Key, Place, common
 from nearkin.statistics.unit import Row as Unit
+from nearkin.studies._row import Row, used
 from nearkin.studies.budgets import budget_of, unequal
 from nearkin.studies.cells import Study
 from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import PICKED, READINGS, numbers, read
-from nearkin.studies.row import Row, used
 from nearkin.studies.runner import Job
 from nearkin.units import COUNT, POINTS
 

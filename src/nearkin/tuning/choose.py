@@ -27,8 +27,8 @@ from nearkin.studies.baselines import BASELINES
 from nearkin.studies.pace import EMBEDDED, seconds_per_batch
 from nearkin.studies.scheduler import Executor, Task, schedule
 from nearkin.studies.searching import score_at
-from nearkin.tuning.portfolio import PORTFOLIO, SCREENED, UNTRAINED, base_of, with_validation
-from nearkin.tuning.schedule import FINALISTS, UNITS, Costs, Plan, halved, plan
+from nearkin.tuning._portfolio import PORTFOLIO, SCREENED, UNTRAINED, base_of, with_validation
+from nearkin.tuning._schedule import FINALISTS, UNITS, Costs, Plan, halved, plan
 
 ENOUGH = 0.95  # of the time, when no more is begun and what runs is stopped
 CLOSING = 2.0  # seconds for what comes after the test

@@ -25,7 +25,7 @@ from nearkin.studies.search import searches_of
 from nearkin.studies.search_rows import SearchProgress, search_rows
 from nearkin.studies.searching import searching
 from nearkin.studies.trials import Ledger
-from nearkin.tuning import tables, tuned
+from nearkin.tuning import _tables, _tuned
 from nearkin.units import counted
 
 Watch = Callable[[RunsProgress | SearchProgress | Table], Any]
@@ -51,8 +51,8 @@ class Studied(Shown):
         """One row per place on the axes, best validation first; and tuned less default on the test."""
         shown = [summary.table_of(self.study, self.rows)]
         if self.study.tune is not None:
-            gains = tuned.gains_of(gather([self.study.name], self.store.root), self.study.asked)
-            shown += [tables.gains_table(gains)] if gains else []
+            gains = _tuned.gains_of(gather([self.study.name], self.store.root), self.study.asked)
+            shown += [_tables.gains_table(gains)] if gains else []
         return shown
 
     @property
@@ -149,7 +149,7 @@ def run_study(
     with executor() as workers:  # it gets ready while the data are read
         if study.tune is not None:
             ledgers = search_rows(study, store, workers, storage, known, watch)
-            watch(tables.found_table(ledgers))
+            watch(_tables.found_table(ledgers))
             study = tuned_study(study, ledgers)
         jobs = planned(study, store, part, known)
         if tune_only:
@@ -160,11 +160,11 @@ def run_study(
 
 def tuned_study(study: Study, ledgers: Sequence[Ledger]) -> Study:
     """The study with its tuned rows beside the default ones."""
-    bests = tuned.bests_of(ledgers)
+    bests = _tuned.bests_of(ledgers)
     if not any(best.trial for best in bests):
         errors = [trial.error for ledger in ledgers for trial in ledger.trials() if trial.error]
         raise NearkinError(f"no trial could be trained: {errors[0] if errors else 'none has a validation result'}")
-    return tuned.with_tuned(study, bests)
+    return _tuned.with_tuned(study, bests)
 
 
 def leave_default_rows(jobs: Sequence[Job]) -> None:
@@ -195,7 +195,7 @@ class Plan(Estimate):
     @property
     def tables(self) -> list[Table]:
         """One row per run; and the settings that would be searched."""
-        return [*super().tables, *([tables.plan_table(self.searches)] if self.searches else [])]
+        return [*super().tables, *([_tables.plan_table(self.searches)] if self.searches else [])]
 
 
 class Searched(Shown):
@@ -216,12 +216,12 @@ class Searched(Shown):
     @property
     def tables(self) -> list[Table]:
         """The best values of every row, every trial, and which settings mattered."""
-        importance = tables.importance_table(self.ledgers)
-        trials = [tables.trials_table(ledger) for ledger in self.ledgers]
-        return [tables.found_table(self.ledgers), *trials, *([] if importance is None else [importance])]
+        importance = _tables.importance_table(self.ledgers)
+        trials = [_tables.trials_table(ledger) for ledger in self.ledgers]
+        return [_tables.found_table(self.ledgers), *trials, *([] if importance is None else [importance])]
 
     def draw(self, path: Path | None = None) -> Path:
         """Draw every trial and the best so far into a PNG; by default tune.png in the study's folder."""
         path = path or self.folder / "tune.png"
-        tables.history_chart(self.ledgers).save(path.with_suffix(""), (path.suffix,))
+        _tables.history_chart(self.ledgers).save(path.with_suffix(""), (path.suffix,))
         return path

@@ -15,9 +15,9 @@ from nearkin.present import Column, Table
 from nearkin.runs.run import Run
 from nearkin.statistics.unit import ByClass, Row, by_class
 from nearkin.statistics.verdict import Outcome, Pair, judge
+from nearkin.tuning._portfolio import UNTRAINED
+from nearkin.tuning._schedule import UNITS
 from nearkin.tuning.choose import Candidate, Choice
-from nearkin.tuning.portfolio import UNTRAINED
-from nearkin.tuning.schedule import UNITS
 from nearkin.units import COUNT, counted
 
 

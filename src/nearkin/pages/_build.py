@@ -1,0 +1,125 @@
+"""Stored runs -> a page. Reads the store alone: nothing is trained, and no test label is opened."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nearkin.comparison.compare import canonical_metric
+from nearkin.comparison.gather import Gathered, Member
+from nearkin.pages import (
+    _analyses,
+    _curves,
+    _failures,
+    _first,
+    _leaderboard,
+    _literature,
+    _overview,
+    _pictures,
+    _ranks,
+    _readings,
+    _reproduce,
+    _single,
+    _sizes,
+    _spectra,
+)
+from nearkin.pages._base import Section, Words
+from nearkin.pages._material import Material, check_stored, material
+from nearkin.pages._page import Page
+from nearkin.pages._scrub import Scrubber
+from nearkin.progress import bar
+
+Step = tuple[str, Callable[[], Any]]
+
+
+def build(
+    gathered: Gathered,
+    *,
+    metric: str = "map_at_r",
+    by: Sequence[str] | None = None,
+    published: str | None = None,
+    map: bool = True,
+    command: str = "",
+) -> Page:
+    """The page of a study or of several runs; of one run, its own.
+
+    Parameters:
+        gathered: the stored runs.
+        metric: what rows are compared by; it must be stored.
+        by: what rows are; None: all axes of the study, or what tells the runs apart.
+        published: id of a published table that stands beside.
+        map: is there a map of the embeddings? It takes the longest.
+        command: how the page is made again.
+    """
+    if published is not None:
+        from nearkin.literature.tables import table
+
+        table(published)  # an unknown one is said before work is done
+    if len(gathered.members) == 1 and not gathered.axes:
+        return _of_one_run(gathered, gathered.members[0], canonical_metric(metric), map, command)
+    stored = material(gathered, metric=metric, by=by, published=published, command=command)
+    scrub, looked = Scrubber.of(gathered), list[_pictures.Looked]()
+
+    def look() -> list[Section]:
+        looked.append(_pictures.of_boards(stored, map))
+        return looked[0].sections
+
+    steps: list[Step] = [
+        ("leaderboard", lambda: _leaderboard.section(stored)),
+        ("what was compared", lambda: _overview.section(stored)),
+        ("ranks", lambda: _ranks.section(stored)),
+        ("curves", lambda: _curves.section(stored)),
+        ("settings", lambda: _sizes.section(stored)),
+        ("correlations", lambda: _spectra.section(stored)),
+        ("readings", lambda: _readings.section(stored)),
+        ("pictures", look),
+        ("gaps", lambda: _failures.section(stored, scrub)),
+        ("literature", lambda: _literature.section(stored)),
+        ("analyses", lambda: _analyses.sections(gathered)),
+        ("how to reproduce", lambda: _reproduce.section(stored, scrub)),
+    ]
+    sections = _sections(steps, scrub)
+    shown = [*_first.charts(stored), *looked[0].typical]
+    return Page(scrub(_first.title_of(stored)), _first.lead_of(stored), _first.facts_of(stored), sections, shown)
+
+
+def _of_one_run(gathered: Gathered, member: Member, metric: str, with_map: bool, command: str) -> Page:
+    if not member.done:
+        raise gathered.nothing_tested()
+    check_stored(gathered, metric)
+    scrub, looked = Scrubber.of(gathered), list[_pictures.Looked]()
+    twins = _single.twins_of(member, gathered.store)
+    select = member.settings.get("train.select") or gathered.select
+    alone = Material(gathered, metric, [], command=command)
+
+    def look() -> list[Section]:
+        looked.append(_pictures.of_run(member, twins, with_map))
+        return looked[0].sections
+
+    steps: list[Step] = [
+        ("result", lambda: _single.result_section(member, twins)),
+        ("curves", lambda: _single.curve_section(member, metric, select)),
+        ("classes", lambda: _single.class_section(member, metric)),
+        ("pictures", look),
+        ("use", lambda: _single.use_section(member, gathered, twins)),
+        ("analyses", lambda: _analyses.sections(gathered)),
+        ("gaps", lambda: _failures.section(alone, scrub)),
+        ("how to reproduce", lambda: _reproduce.section(alone, scrub)),
+    ]
+    sections = _sections(steps, scrub)
+    openings = gathered.store.openings().get(member.head["split_hash"], 0)
+    title, lead, facts = _single.first_screen(member, metric, twins, openings)
+    return Page(scrub(title), lead, facts, sections, looked[0].typical)
+
+
+def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:
+    """The sections, with a bar; a step gives one, several or none."""
+    sections: list[Section] = []
+    with bar("Writing the report", len(steps)) as advance:
+        for i, (name, make) in enumerate(steps):
+            advance(i, note=name)
+            made = make()
+            sections += made if isinstance(made, list) else [made] if made is not None else []
+        advance(len(steps))
+    for part in (part for section in sections for part in section.parts):
+        if isinstance(part, Words):  # messages of errors name folders
+            part.text = scrub(part.text)
+    return sections

@@ -1,0 +1,200 @@
+"""Nearest-neighbour sheets: queries, what was found for them, and what of it is right; for two methods side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from markupsafe import Markup
+
+from nearkin.errors import NearkinError
+from nearkin.pages._base import Part, Section, Words
+from nearkin.pages._pixels import Pictures
+from nearkin.pages._sprite import Sprite, named, thumb
+from nearkin.pages._tested import Tested
+from nearkin.pages._words import metric_column
+from nearkin.present import Column, Table
+from nearkin.units import NUMBER, SHARE
+
+SHOWN = 8  # neighbours of a query
+EACH = 4  # queries of every kind
+QUERY = ["kind", "query row", "query file", "query class"]
+ANSWER: list[Column | str] = ["method", metric_column("map_at_r"), "rank", "neighbour row", "class"]
+COLUMNS: list[Column | str] = [*QUERY, *ANSWER, Column("similarity", unit=NUMBER), "right"]
+KINDS = {
+    "best": "The queries that are answered best",
+    "median": "Queries in the middle",
+    "most confusing": "The queries that confuse most",
+}
+RULE = (
+    "Queries are picked by their MAP@R under {name}, at most one of each class: the highest, those nearest to the "
+    "median, and the lowest. Of equal ones the first row is taken; of equally low ones, that whose {k} nearest are the "
+    "most similar."
+)
+
+
+def section(best: Tested, other: Tested | None, sprite: Sprite, id: str = "neighbours") -> Section:
+    """The section of a page.
+
+    Parameters:
+        best: the run that queries are picked by.
+        other: a run on the same test images, shown beside it; or None.
+        sprite: where the pictures go.
+        id: of the section; its parts' begin with it.
+    """
+    lead = f"What {best.name} finds for its best, its middling and its most confusing queries"
+    lead += f", and what {other.name} finds for the same." if other else "."
+    try:
+        table = neighbour_table(best, other)
+    except NearkinError as error:
+        return Section(id, "Nearest neighbours", lead, [Words(f"There are no sheets: {error}.", tone="warning")])
+    pictures = Pictures(best, sprite)
+    tiles = pictures.tiles(dict.fromkeys(table.column("query row") + table.column("neighbour row")))
+    k = max(table.column("rank"))
+    words = f"{RULE.format(name=best.name, k=k)} Similarity is the cosine."
+    if other is not None and other.name != best.name:
+        words += f" Both methods are shown by their first seed, {best.name} above {other.name}."
+    parts: list[Part] = [Words(words), *pictures.gaps()]
+    for kind, title in KINDS.items():
+        rows = [row for row in table.rows if row[0] == kind]
+        name = f"{id}-{kind.split()[-1]}"
+        parts.append(Sheet(name, title, Table(name, COLUMNS, rows), tiles=tiles))
+    return Section(id, "Nearest neighbours", lead, parts)
+
+
+def typical(best: Tested, other: Tested | None, sprite: Sprite, id: str, k: int = 5) -> Part | None:
+    """One query in the middle, whose MAP@R is nearest to the median; None where there are no values or no pictures."""
+    try:
+        queries = picked_queries(best)["median"][:1]
+        table = neighbour_table(best, other, {"median": queries}, k)
+    except NearkinError:  # the section on neighbours says why
+        return None
+    tiles = Pictures(best, sprite).tiles(table.column("query row") + table.column("neighbour row"))
+    if not table.rows or all(tile is None for tile in tiles.values()):
+        return None
+    table.name = id
+    return Sheet(id, "A typical query and what is found for it", table, tiles=tiles)
+
+
+def neighbour_table(
+    best: Tested, other: Tested | None = None, picked: dict[str, list[int]] | None = None, k: int = SHOWN
+) -> Table:
+    """One row per query, method and rank. `right`: has the neighbour the query's class?
+
+    Parameters:
+        best: the run that queries are picked by.
+        other: a run on the same test images, or None.
+        picked: kind -> numbers of queries; by default those that `picked_queries` picks.
+        k: neighbours of a query.
+    """
+    picked = picked_queries(best, k=k) if picked is None else picked
+    queries = np.array([q for numbers in picked.values() for q in numbers])
+    methods = [(best, queries)]
+    if other is not None:
+        methods.append((other, np.array([_number(other, best.rows[best.query[q]]) for q in queries])))
+    answers = [(tested, numbers, tested.nearest_of(numbers, k)) for tested, numbers in methods]
+    rows = []
+    for i, kind in enumerate(kind for kind, numbers in picked.items() for _ in numbers):
+        place = best.query[queries[i]]
+        query = [kind, int(best.rows[place]), best.file(place), str(best.labels[place])]
+        for tested, numbers, nearest in answers:
+            value = np.nan if tested.precision is None else tested.precision[numbers[i]]
+            method = [tested.name, None if np.isnan(value) else float(value)]
+            for j, near in enumerate(nearest.place[i]):
+                label, similarity = str(tested.labels[near]), round(float(nearest.similarity[i, j]), 4)
+                rows.append([*query, *method, j + 1, int(tested.rows[near]), label, similarity, label == query[-1]])
+    return Table("neighbours", COLUMNS, rows)
+
+
+def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
+    """Kind -> numbers of queries, by the rule of the page; a query stands in one kind only."""
+    value = tested.precision  # (Q,)
+    if value is None:
+        name = tested.run.hash
+        raise NearkinError(
+            f"the MAP@R of every query is not stored in run {name}; `nearkin evaluate {name} "
+            f"--per-query {name}.parquet` computes it"
+        )
+    defined = np.flatnonzero(~np.isnan(value))
+    closeness = tested.nearest.similarity[:, :k].mean(1)  # (Q,)
+    labels = tested.labels[tested.query]
+    orders = {
+        "best": sorted(defined, key=lambda q: (-value[q], q)),
+        "most confusing": sorted(defined, key=lambda q: (value[q], -closeness[q], q)),
+        "median": sorted(defined, key=lambda q: (abs(value[q] - np.median(value[defined])), q)),
+    }
+    taken: set[int] = set()
+    picked = {}
+    for kind, order in orders.items():
+        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, each)
+        taken |= set(picked[kind])
+    return {kind: picked[kind] for kind in KINDS}
+
+
+def _one_of_each_class(order: Sequence[int], labels: np.ndarray, most: int) -> list[int]:
+    seen: set[str] = set()
+    queries: list[int] = []
+    for q in order:
+        if len(queries) == most:
+            break
+        if labels[q] not in seen:
+            seen.add(labels[q])
+            queries.append(q)
+    return queries
+
+
+def _number(tested: Tested, row: int) -> int:
+    """The number among a run's queries of the image with that row."""
+    numbers = np.flatnonzero(tested.rows[tested.query] == row)
+    if not len(numbers):
+        raise NearkinError(f"{tested.name} was tested on other images (row {row} is not among its queries)")
+    return int(numbers[0])
+
+
+@dataclass
+class Sheet(Part):
+    """Queries with their neighbours, each framed and marked: ✓ is right, ✗ is wrong.
+
+    Parameters:
+        tiles: row -> number of its thumbnail in the sprite, or None.
+    """
+
+    tiles: dict[int, int | None] = field(default_factory=dict)
+
+    def html(self) -> Markup:
+        """One block per query, one line per method."""
+        assert self.table is not None
+        blocks: dict[int, dict[str, list[dict]]] = {}
+        for row in self.table.records():
+            blocks.setdefault(row["query row"], {}).setdefault(row["method"], []).append(row)
+        if not blocks:
+            return Markup("<p>There are none.</p>")
+        return Markup("\n").join(self._block(methods) for methods in blocks.values())
+
+    def _block(self, methods: dict[str, list[dict]]) -> Markup:
+        first = next(iter(methods.values()))[0]
+        row, name = first["query row"], first["query class"]
+        file = first["query file"] or f"image {row}"
+        query = Markup(
+            '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, {}</span>'
+            "</figcaption></figure>"
+        ).format(thumb(self.tiles.get(row), f"query: {name}, {file}"), named(name), named(file))
+        lines = Markup("").join(self._line(method, answers) for method, answers in methods.items())
+        return Markup('<div class="sheet">{}<div class="answers">{}</div></div>').format(query, lines)
+
+    def _line(self, method: str, answers: list[dict]) -> Markup:
+        value, right = answers[0]["map_at_r"], sum(answer["right"] for answer in answers)
+        score = f"{right} of {len(answers)} right" + ("" if value is None else f", MAP@R {SHARE.text(value, 1)} %")
+        items = Markup("").join(self._item(answer) for answer in answers)
+        return Markup(
+            '<div class="answer"><p><strong>{}</strong> <span class="quiet">{}</span></p>'
+            '<ol class="found">{}</ol></div>'
+        ).format(method, score, items)
+
+    def _item(self, answer: dict) -> Markup:
+        word, mark = ("right", "✓") if answer["right"] else ("wrong", "✗")
+        name, row = answer["class"], answer["neighbour row"]
+        label = f"{word}: {name}, image {row}, similarity {NUMBER.text(answer['similarity'])}"
+        return Markup(
+            '<li class="{}">{}<span class="mark" aria-hidden="true">{}</span>'
+            '<span class="name" title="{}">{}</span></li>'
+        ).format(word, thumb(self.tiles.get(row), label), mark, name, named(name))
