@@ -9,7 +9,7 @@
     identity    changes, source_of: what the hash of a run covers
     sources     the source of parts from outside nearkin
     recipes     Recipe: the settings of a publication
-    explained   explain: what a setting means
+    explained   Explained: what a setting means, as it is printed
     search      search_space: what tuning may try
     bounds      at_least, above, between, one_of: checks of hyper-parameters
 
