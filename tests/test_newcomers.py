@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import nearkin
 from nearkin.cli import app as cli
@@ -161,3 +162,19 @@ def test_an_unknown_name_beside_stored_runs(tiny, tmp_path):
     assert run.hash in said
     assert "choices: none" not in said
     assert "nothing is stored there" in refusal(gather, ["nothing"], tmp_path / "empty")
+
+
+class MeanSquare(torch.nn.Module):
+    """A loss as a researcher writes it."""
+
+    def forward(self, embeddings, labels):
+        return embeddings.pow(2).mean()
+
+
+def test_a_part_is_a_class_and_no_object(tiny, tmp_path):
+    """`loss=MyLoss` is its import path; of an object nothing can be stored that makes it again."""
+    path = f"{MeanSquare.__module__}.MeanSquare"
+    assert make_spec(tiny, {"loss": MeanSquare}) == make_spec(tiny, {"loss": path})
+    assert make_spec(tiny, {"loss": nearkin.losses.Triplet}).loss.name == "triplet"
+    with pytest.raises(NearkinError, match=rf"give the class, loss.name=MeanSquare, or its import path, {path}"):
+        make_spec(tiny, {"loss": MeanSquare()})

@@ -18,10 +18,10 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 COMMAND = re.compile(r"(nearkin|ray|torchrun) [^`;]*")  # a whole command that the reader may type
 ALLOWED = {
     "runs/environment.py": "git is called with flags of its own",
-    "pages/sprite.py": "CSS has variables of this form",
+    "pages/_sprite.py": "CSS has variables of this form",
     "config/page.py": "docs/settings.md is about the command line too",
-    "literature/experiments.py": "a part of the command that measures it",
-    "pages/analyses.py": "a part of the command that renews it",
+    "literature/_experiments.py": "a part of the command that measures it",
+    "pages/_analyses.py": "a part of the command that renews it",
     "pages/report.py": "the page shows the command that writes it",
 }
 

@@ -154,6 +154,9 @@ def test_loaders_are_used_and_end_with_the_stream(source):
     loaded = stream(Watched(), 3, 40)
     next(loaded)
     assert len(alive()) == 3
+    for _ in zip(range(30), loaded, strict=False):
+        if len(seen) == 3:  # on a busy machine the first batches may all be one loader's
+            break
     loaded.close()
     assert alive() == []
     assert len(seen) == 3

@@ -131,6 +131,8 @@ def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in tree.items():
         for word, own in flatten({key: value}).items():
             full = ALIASES.get(word, word)
+            if isinstance(own, type):  # of a part: a registered one has its name, another its import path
+                own = vars(own).get("name", f"{own.__module__}.{own.__qualname__}")
             if full in words and words[full] != own:
                 twice = f"{written[full]}={words[full]} and {word}={own}"
                 raise NearkinError(f"{full!r} is given twice: {twice}; leave one of the two out")
@@ -139,9 +141,15 @@ def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_values(words: Mapping[str, Any]) -> None:
-    """Refuse values that no setting takes: nothing between the quotes, and numbers that are not finite."""
+    """Refuse values that no setting takes: nothing between the quotes, numbers that are not finite, and objects."""
     for key, value in words.items():
         if value == "":
             raise NearkinError(f"{key}='' is empty: give it a value, or leave it out")
         if isinstance(value, float) and not math.isfinite(value):
             raise NearkinError(f"{key}={value}: input should be a finite number")
+        if not isinstance(value, (*PLAIN, list, tuple, Mapping, Path)):
+            kind = type(value)
+            raise NearkinError(
+                f"{key}={value!r} is an object: a setting is plain text or a number; of a part give the class, "
+                f"{key}={kind.__name__}, or its import path, {kind.__module__}.{kind.__qualname__}"
+            )

@@ -198,7 +198,7 @@ def make_spec(*sources: Mapping[str, Any] | RunSpec | str | None) -> RunSpec:
         read += read_text(source) if isinstance(source, str) else [source]
     for source in read:
         if source is not None and not isinstance(source, RunSpec):
-            consent(import_paths(source))
+            consent(import_paths(canonical(source)))
     return _made(*read)
 
 

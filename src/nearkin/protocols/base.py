@@ -78,8 +78,9 @@ class SplitProtocol:
         """Refuse data with too few classes for a test on unseen ones."""
         count = len(np.unique(table.labels))
         if count < self.min_classes:
+            few = "class is" if count == 1 else "classes are"
             raise NearkinError(
-                f"{count} classes are too few to test on unseen ones (at least {self.min_classes}); "
+                f"{count} {few} too few to test on unseen ones (at least {self.min_classes}); "
                 f"protocol=within splits the images inside each class instead"
             )
 
