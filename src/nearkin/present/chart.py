@@ -129,9 +129,9 @@ class Chart:
         for axis, column in (("xaxis", self.x), ("yaxis", self.y)):
             layout[axis] = {"title": {"text": escaped(self.axis_title(column))}, **grid, **layout.get(axis, {})}
         if self.log:
-            layout["xaxis"]["type"] = "log"
+            layout["xaxis"] |= {"type": "log", "dtick": "D2"}  # 1, 2, 5, 10: all nine digits are too many
         if self.log_y:
-            layout["yaxis"] |= {"type": "log", "exponentformat": "power"}
+            layout["yaxis"] |= {"type": "log", "dtick": "D2", "exponentformat": "power"}
         if self.line is not None:
             across, along = ("y", "x") if self.sideways else ("x", "y")
             ends = {f"{across}ref": "paper", f"{across}0": 0, f"{across}1": 1}
@@ -265,7 +265,7 @@ def texts(values: Sequence[Any]) -> list[Any]:
     return [escaped(value) if isinstance(value, str) else value for value in values]
 
 
-def shortened(name: Any, most: int = 17) -> str:
+def shortened(name: Any, most: int = 23) -> str:
     """A name for a phone's axis."""
     text = str(name)
     return text if len(text) <= most else text[: most - 1] + "…"
