@@ -4,6 +4,7 @@ As a program (`make imports`) it prints the graph: each room, what it imports fr
 """
 
 import ast
+import importlib
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -74,6 +75,19 @@ def test_private_modules_stay_in_their_room(file):
     text = file.read_text()
     used = re.findall(r"\bnearkin\.(\w+)\.(_[a-z]\w*)\b", text)
     assert [f"{room}.{name}" for room, name in used if room != place(file)] == []
+
+
+PROGRAMS = [*(ROOT / "bench").glob("*.py"), *(ROOT / "examples").glob("*.py")]
+
+
+@pytest.mark.parametrize("file", PROGRAMS, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_what_benches_and_examples_import_is_there(file):
+    """They run for minutes, so that no test starts them."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nearkin":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name) or importlib.import_module(f"{node.module}.{alias.name}")
 
 
 if __name__ == "__main__":
