@@ -86,13 +86,13 @@ def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str 
         study: what `nearkin compare` is given to measure a metric that is missing.
     """
     trained = [row for row in rows if row.spec.get("train.epochs") != 0]
-    weighed = [_weigh(claim, trained, study) for claim in claims]
-    plain = {i: one.p for i, one in enumerate(weighed) if one.p is not None}
-    corrected = dict(zip(plain, holm(list(plain.values())).tolist(), strict=True))
-    return [_verdict(one, corrected.get(i)) for i, one in enumerate(weighed)]
+    weighed = [_weigh(claim, trained) for claim in claims]
+    tested = {i: one.p for i, one in enumerate(weighed) if one.p is not None}
+    corrected = dict(zip(tested, holm(list(tested.values())).tolist(), strict=True))
+    return [_verdict(one, corrected.get(i), study) for i, one in enumerate(weighed)]
 
 
-def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
+def _weigh(claim: Claim, rows: Sequence[OwnRow]) -> _Weighed:
     if claim.own is None:
         needs = f"it would take {claim.own_needs}" if claim.twin else claim.own_needs
         return _Weighed(None, Missing(), elsewhere=needs)
@@ -101,26 +101,21 @@ def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
         alike = [row for row in rows if fits(row.spec, {key: required})]
         if not alike:
             ours = sorted({str(row.spec.get(key)) for row in rows})
-            return _Weighed(
-                None,
-                Missing(),
-                elsewhere=f"it is about {key} {_words(required)}"
-                + (f"; these runs have {_words(ours)}" if ours else ""),
-            )
+            have = f"; these runs have {_words(ours)}" if ours else ""
+            return _Weighed(None, Missing(), elsewhere=f"it is about {key} {_words(required)}{have}")
         rows = alike
     rows, differs = _closest(claim.own.get("at", {}), rows)
     conditions, missing, parts = claim.own["conditions"], Missing(), Parts()
     for condition in conditions:
         lacking = Missing()
-        parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking, study))
-        missing.rows += [words for words in lacking.rows if words not in missing.rows]
-        missing.metrics += [words for words in lacking.metrics if words not in missing.metrics]
+        parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking))
+        missing.add(lacking)
     one_suffices = all(condition.get("need") == "any" for condition in conditions)
     return _Weighed(Joint(parts) if parts else None, missing, differs, one_suffices=one_suffices)
 
 
 def _experiments(
-    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[OwnRow], missing: Missing, study: str
+    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[OwnRow], missing: Missing
 ) -> list[Experiment]:
     """The rows of each data set, network, size, ... of which a claim says that it holds there."""
     named = {key: values if key not in where else [where[key]] for key, values in every.items()}
@@ -131,7 +126,7 @@ def _experiments(
         words = ", ".join(f"{key}={settings[key]}" for key in several)
         on = f" on {settings['data.name']}" if "data.name" in several else ""
         alike = [row for row in rows if fits(row.spec, settings)]
-        experiments.append(Experiment(alike, missing, words, on, study))
+        experiments.append(Experiment(alike, missing, words, on))
     return experiments
 
 
@@ -147,8 +142,8 @@ def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRo
     return rows, "; ".join(differs)
 
 
-def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
-    lacks = f"the study lacks {_list([*weighed.missing.metrics, *weighed.missing.rows])}"
+def _verdict(weighed: _Weighed, p: float | None, study: str) -> Verdict:
+    lacks = f"the study lacks {and_more(weighed.missing.words(study), 3, '; ')}"
     if weighed.joint is None:  # a metric is missed of rows that are there
         return Verdict(OPEN if weighed.missing.metrics else ELSEWHERE, weighed.elsewhere or lacks)
     against = weighed.p_against < weighed.p_for
@@ -163,11 +158,6 @@ def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
     leaf, count = weighed.joint.telling(against=against), len(weighed.joint.leaves)
     words = leaf.sentence() + (f"; {which} of {count} comparisons" if count > 1 else "")
     return Verdict(state, words, leaf.mean, leaf.low, leaf.high, leaf.unit, weighed.differs, p)
-
-
-def _list(items: Sequence[str], shown: int = 3) -> str:
-    rest = len(items) - shown
-    return "; ".join(items[:shown]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _words(values: Any) -> str:
