@@ -94,10 +94,10 @@ def check_source(claim: Claim) -> Checked:
     any_will_do = claim.check.get("need") == "any"
     if op == "between":
         pairs = _paired(left, [0.0])
-        held = [None if x is None else bound[0] <= x <= bound[1] for x in left]
+        outcomes = [None if x is None else bound[0] <= x <= bound[1] for x in left]
     else:
         pairs = _paired(left, _values(bound))
-        held = [None if x is None or y is None else OPS[op](x, y) for x, y in pairs]
+        outcomes = [None if x is None or y is None else OPS[op](x, y) for x, y in pairs]
     read = [(x, y) for x, y in pairs if x is not None and y is not None]
     single = op == "between" or not isinstance(bound, list | dict)  # one number on the right: the left value is shown
     shown_values = [x if single else _exact(x - y) for x, y in read]
@@ -109,9 +109,9 @@ def check_source(claim: Claim) -> Checked:
         if op == "=="
         else (max if highest else min)(shown_values)
     )
-    settled, open_ = any(held) if any_will_do else not any(h is False for h in held), None in held
+    settled, open_ = any(outcomes) if any_will_do else False not in outcomes, None in outcomes
     holds: bool | None = settled if settled == any_will_do or not open_ else None
-    return Checked(holds, measured, len(held), sum(h is True for h in held), held.count(None))
+    return Checked(holds, measured, len(outcomes), outcomes.count(True), outcomes.count(None))
 
 
 def _exact(value: float) -> float:

@@ -73,7 +73,7 @@ def imagenet(name: str) -> Path:
             f"weights='imagenet' are known for {', '.join(sorted([*KNOWN, PACKAGED]))}, not for {name}; give the path "
             "of a local checkpoint (weights=PATH)"
         )
-    place, files = folder(), [each.file for each in KNOWN[name]]
+    place, files = folder(), [checkpoint.file for checkpoint in KNOWN[name]]
     for file in files if place is not None else ():
         if (place / file).is_file():  # type: ignore[operator]
             return place / file  # type: ignore[operator]

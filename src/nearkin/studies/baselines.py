@@ -61,7 +61,7 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
     there = {name(cell.spec) for cell in cells if cell.spec.train.epochs == 0}
     first = min((cell.fold for cell in cells if cell.fold is not None), default=None)
     trained = [cell for cell in cells if cell.spec.train.epochs != 0 and cell.fold == first]
-    found = []
+    untrained = []
     for baseline in names:
         groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
         for cell in trained:
@@ -80,5 +80,5 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
             elif labels:  # every axis changes the network
                 labels[0] = f"{labels[0]}, {label}"
             cell, spec = group[0]
-            found.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))
-    return found
+            untrained.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))
+    return untrained

@@ -59,9 +59,9 @@ def running() -> str | None:
     try:
         from ray._private.services import canonicalize_bootstrap_address
 
-        found = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
-        check(found or "")
-        return found
+        address = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
+        check(address or "")
+        return address
     except (ImportError, NearkinError):  # what is noted on the disk may be long gone
         return None
 

@@ -106,17 +106,17 @@ def read_study(
     if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
         raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
     names = tuple(axes)
-    told = content.get("tune")
-    if tune is not None and isinstance(told, dict | None):
-        told = {**(told or {}), **tune}
-    if told is not None:  # tuned rows come beside these (tuning/tuned.py)
+    tuning = content.get("tune")
+    if tune is not None and isinstance(tuning, dict | None):
+        tuning = {**(tuning or {}), **tune}
+    if tuning is not None:  # tuned rows come beside these (tuning/tuned.py)
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
-    found = [_metric(str(m)) for m in metrics]
-    _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
+    columns = [_metric(str(m)) for m in metrics]
+    _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
-        name, names, tuple(cells), tuple(found), text, str(content.get("twin") or ""), readings, evaluations, told
+        name, names, tuple(cells), tuple(columns), text, str(content.get("twin") or ""), readings, evaluations, tuning
     )
 
 
@@ -158,13 +158,13 @@ def _cells(
         raise NearkinError(f"base={base!r} in {path}: a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     cells = []
     for place in itertools.product(*axes.values()):
-        own = [each for _, each in place]
-        under = [own.pop(0)] if content.get("bases") is not None else []
+        points = [point for _, point in place]
+        under = [points.pop(0)] if content.get("bases") is not None else []
         labels = tuple(label for label, _ in place)
-        for fold in _folds(content.get("folds"), make_spec(base, *under, words, *own), path):
+        for fold in _folds(content.get("folds"), make_spec(base, *under, words, *points), path):
             for seed in seeds:
                 last = {"train.seed": seed} | ({} if fold is None else {"protocol.fold": fold})
-                cells.append(Cell(labels, seed, make_spec(base, *under, words, *own, last), fold))
+                cells.append(Cell(labels, seed, make_spec(base, *under, words, *points, last), fold))
     return cells
 
 
@@ -219,9 +219,9 @@ def _metric(name: str) -> str:
     """Its name as results have it; an unknown one is an error before anything is trained."""
     if name.startswith("train."):
         if name.removeprefix("train.") not in SPACE:
-            raise NearkinError(f"metric {name!r}: {choices(name, [f'train.{each}' for each in SPACE])}")
+            raise NearkinError(f"metric {name!r}: {choices(name, [f'train.{space}' for space in SPACE])}")
         return name
-    found = parse(name)
-    if not found:
+    parsed = parse(name)
+    if not parsed:
         raise NearkinError(f"metric {name!r}: which k? For example {name}@1")
-    return found[0].key
+    return parsed[0].key

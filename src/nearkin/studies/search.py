@@ -182,7 +182,7 @@ def _search(
     rungs = [epochs]
     while settings["halving"] and (first := rungs[0] // settings["halving"] // every * every) >= 1:
         rungs.insert(0, first)
-    starts = tuple(prepare(each, known).hash for each in specs)
+    starts = tuple(prepare(spec, known).hash for spec in specs)
     return Search(
         study,
         labels,
