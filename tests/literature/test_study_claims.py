@@ -13,7 +13,7 @@ from nearkin.comparison.claims import check_claims, claims_table, measured_claim
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs
-from nearkin.literature.own import ELSEWHERE, FAILS, HOLDS, OPEN
+from nearkin.literature.decisions import ELSEWHERE, FAILS, HOLDS, OPEN
 from nearkin.studies.joined import joined_metrics
 
 CUB = {"dataset": "cub", "backbone": "resnet50", "dim": 128, "epochs": 6}

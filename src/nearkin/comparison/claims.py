@@ -5,8 +5,8 @@ from dataclasses import replace
 from nearkin.comparison.gather import Gathered
 from nearkin.comparison.rows import joined_row, named, row_of
 from nearkin.literature.claims import Claim, claims
-from nearkin.literature.matching import OwnRow
-from nearkin.literature.own import ELSEWHERE, STATES, Verdict, decide_together
+from nearkin.literature.decisions import ELSEWHERE, STATES, Verdict, decide_together
+from nearkin.literature.matching import StudyRow
 from nearkin.present import Column, Table
 from nearkin.units import NUMBER, counted
 
@@ -17,7 +17,7 @@ def check_claims(gathered: Gathered, reading: str = "chosen") -> list[tuple[Clai
     return list(zip(claims(), decide_together(claims(), rows_of(gathered, reading), study), strict=True))
 
 
-def rows_of(gathered: Gathered, reading: str = "chosen") -> list[OwnRow]:
+def rows_of(gathered: Gathered, reading: str = "chosen") -> list[StudyRow]:
     """The rows of a study, or of runs that differ in seed and fold alone, by every metric that a claim speaks of."""
     metrics = list(dict.fromkeys(metric for claim in claims() for metric in claim.metrics))
     rows = []
@@ -27,7 +27,7 @@ def rows_of(gathered: Gathered, reading: str = "chosen") -> list[OwnRow]:
             joined = {}
             if reading == "chosen":  # the epoch whose embeddings are stored
                 joined = {metric: joined_row(name, runs, metric, gathered) for metric in metrics}
-            rows.append(OwnRow(name, runs[0].settings, values, joined, data))
+            rows.append(StudyRow(name, runs[0].settings, values, joined, data))
     return rows
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nearkin.literature.matching import SEPARATED, OwnRow, fits, grouped, settings_of, shared_keys, words_of
+from nearkin.literature.matching import SEPARATED, StudyRow, fits, grouped, settings_of, shared_keys, words_of
 from nearkin.statistics.unit import Row
 
-Group = list[list[OwnRow]]  # of equal settings: the rows of every method
+Group = list[list[StudyRow]]  # of equal settings: the rows of every method
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Missing:
 class Experiment:
     """The rows of one of a claim's experiments (a data set, and where it names them a network and a size)."""
 
-    rows: Sequence[OwnRow]
+    rows: Sequence[StudyRow]
     missing: Missing  # of all experiments of the claim
     words: str = ""  # what tells it apart from the others: data.name=cub, model.dim=64
     where: str = ""  # the same for the words of a comparison, which name the rows: ` on cub`
@@ -50,14 +50,14 @@ class Experiment:
         """Note that rows are missing."""
         self.missing.rows[what + (f" at {self.words}" if self.words else "")] = None
 
-    def rows_with(self, settings: Mapping[str, Any]) -> list[OwnRow]:
+    def rows_with(self, settings: Mapping[str, Any]) -> list[StudyRow]:
         """The rows with these settings; it is noted if there are none."""
         rows = [row for row in self.rows if fits(row.spec, settings)]
         if not rows:
             self.lack(words_of(settings))
         return rows
 
-    def values(self, rows: Sequence[OwnRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:
+    def values(self, rows: Sequence[StudyRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:
         """The values of rows by one metric; None where one of them lacks it, which is noted."""
         values = [row.values(metric, evaluation) for row in rows]
         if None in values:

@@ -43,13 +43,13 @@ class Claim:
     stated_in_source: bool  # False: its words stand in the main paper
     twin: dict[str, Any] | None  # what the user's study must contain, in words
     note: str
-    own: dict[str, Any] | None  # the same for code (own.py)
-    own_needs: str = ""  # without one: what it would take
+    in_study: dict[str, Any] | None  # the same for code (decisions.py)
+    study_needs: str = ""  # without one: what it would take
 
     @property
     def metrics(self) -> list[str]:
         """The metrics that the claim needs in the user's study."""
-        conditions = self.own["conditions"] if self.own else []
+        conditions = self.in_study["conditions"] if self.in_study else []
         return [metric for condition in conditions for metric in condition.get("metric", condition.get("of"))]
 
 

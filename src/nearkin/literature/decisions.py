@@ -21,7 +21,7 @@ from nearkin.literature._comparisons import compared
 from nearkin.literature._evidence import Joint, Parts
 from nearkin.literature._experiments import Experiment, Missing
 from nearkin.literature.claims import Claim
-from nearkin.literature.matching import OwnRow, fits
+from nearkin.literature.matching import StudyRow, fits
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.paired import holm
 
@@ -72,12 +72,12 @@ class _Weighed:
         return min(1.0, 2 * min(self.p_for, self.p_against))
 
 
-def decide(claim: Claim, rows: Sequence[OwnRow], study: str = "STUDY") -> Verdict:
+def decide(claim: Claim, rows: Sequence[StudyRow], study: str = "STUDY") -> Verdict:
     """Decide one claim by itself from the rows of a study."""
     return decide_together([claim], rows, study)[0]
 
 
-def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str = "STUDY") -> list[Verdict]:
+def decide_together(claims: Sequence[Claim], rows: Sequence[StudyRow], study: str = "STUDY") -> list[Verdict]:
     """Decide claims that are shown together.
 
     Parameters:
@@ -92,20 +92,20 @@ def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str 
     return [_verdict(one, corrected.get(i), study) for i, one in enumerate(weighed)]
 
 
-def _weigh(claim: Claim, rows: Sequence[OwnRow]) -> _Weighed:
-    if claim.own is None:
-        needs = f"it would take {claim.own_needs}" if claim.twin else claim.own_needs
+def _weigh(claim: Claim, rows: Sequence[StudyRow]) -> _Weighed:
+    if claim.in_study is None:
+        needs = f"it would take {claim.study_needs}" if claim.twin else claim.study_needs
         return _Weighed(None, Missing(), elsewhere=needs)
-    every = {"data.name": [NAMES[name] for name in claim.data], **claim.own.get("every", {})}
-    for key, required in {**every, **claim.own.get("needs", {})}.items():
+    every = {"data.name": [NAMES[name] for name in claim.data], **claim.in_study.get("every", {})}
+    for key, required in {**every, **claim.in_study.get("needs", {})}.items():
         alike = [row for row in rows if fits(row.spec, {key: required})]
         if not alike:
             ours = sorted({str(row.spec.get(key)) for row in rows})
             have = f"; these runs have {_words(ours)}" if ours else ""
             return _Weighed(None, Missing(), elsewhere=f"it is about {key} {_words(required)}{have}")
         rows = alike
-    rows, differs = _closest(claim.own.get("at", {}), rows)
-    conditions, missing, parts = claim.own["conditions"], Missing(), Parts()
+    rows, differs = _closest(claim.in_study.get("at", {}), rows)
+    conditions, missing, parts = claim.in_study["conditions"], Missing(), Parts()
     for condition in conditions:
         lacking = Missing()
         parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking))
@@ -115,7 +115,7 @@ def _weigh(claim: Claim, rows: Sequence[OwnRow]) -> _Weighed:
 
 
 def _experiments(
-    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[OwnRow], missing: Missing
+    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[StudyRow], missing: Missing
 ) -> list[Experiment]:
     """The rows of each data set, network, size, ... of which a claim says that it holds there."""
     named = {key: values if key not in where else [where[key]] for key, values in every.items()}
@@ -130,7 +130,7 @@ def _experiments(
     return experiments
 
 
-def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRow], str]:
+def _closest(at: dict[str, Any], rows: Sequence[StudyRow]) -> tuple[Sequence[StudyRow], str]:
     """The rows with the source's settings; where there are none all of them, and what differs, in words."""
     differs = []
     for key, required in at.items():
