@@ -15,7 +15,7 @@ from nearkin.runs.store import Store
 
 
 def choose_command(
-    words: Annotated[list[str], typer.Argument(help="key=value words, as dataset=folder root=my_images.")],
+    words: Annotated[list[str], typer.Argument(help="key=value words, such as dataset=folder root=my_images.")],
     minutes: Annotated[float, typer.Option("--minutes", help="How long it may take.")] = 30.0,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Runs at a time; default: one per core, 8 at most.")

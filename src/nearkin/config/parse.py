@@ -146,7 +146,7 @@ def check_values(words: Mapping[str, Any]) -> None:
         if value == "":
             raise NearkinError(f"{key}='' is empty: give it a value, or leave it out")
         if isinstance(value, float) and not math.isfinite(value):
-            raise NearkinError(f"{key}={value}: input should be a finite number")
+            raise NearkinError(f"{key}={value}: must be a finite number")
         if not isinstance(value, (*PLAIN, list, tuple, Mapping, Path)):
             kind = type(value)
             raise NearkinError(

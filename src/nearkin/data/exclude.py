@@ -110,10 +110,10 @@ def exclude(table: Table, file: Path | str) -> Table:
     if strange:
         number = f"{len(strange):,} path{'s are' if len(strange) > 1 else ' is'}"
         where = f"; paths are relative to {table.root}" if table.root else ""
-        raise NearkinError(f"{setting}: {number} in no row of the data: {and_more(strange, 3)}{where}")
+        raise NearkinError(f"{setting}: {number} not among the data: {and_more(strange, 3)}{where}")
     rows = np.array([i for i, path in enumerate(paths) if path not in gone], np.int64)
     if len(rows) == 0:
-        raise NearkinError(f"{setting} leaves none of the {len(table):,} images; shorten the list")
+        raise NearkinError(f"{setting} leaves out all {len(table):,} images; shorten the list")
     return table.take(rows)
 
 

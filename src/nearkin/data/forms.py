@@ -203,7 +203,7 @@ class Files(Images):
         except UnreadableImage as error:
             raise UnreadableImage(path, error.reason, SKIP) from None
         if image.shape[:2] != tuple(self.shapes[index]):
-            raise NearkinError(f"{path} is another image than when the data were read; start again")
+            raise NearkinError(f"{path} has changed since the data were read; start again")
         return image
 
 

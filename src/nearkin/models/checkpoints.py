@@ -80,7 +80,7 @@ def imagenet(name: str) -> Path:
     where = f"the folder {VARIABLE} is not set" if place is None else f"{VARIABLE}={place} has none"
     remedy = f"download {KNOWN[name][0].url} into " + ("a folder and name it" if place is None else "it")
     raise NearkinError(
-        f"weights='imagenet' of {name} are one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
+        f"weights='imagenet' of {name} come in one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
         "doctor --weights` lists all), or give the path of a local checkpoint (weights=PATH)"
     )
 

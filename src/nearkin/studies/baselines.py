@@ -42,7 +42,7 @@ def parse_baselines(value: Any, where: str) -> tuple[str, ...]:
         return tuple(BASELINES)
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
-        raise NearkinError(f"baselines={value!r} in {where}: customary, all, none, or a list of names")
+        raise NearkinError(f"baselines={value!r} in {where}: must be customary, all, none, or a list of names")
     for name in names:
         if not isinstance(name, str) or name not in BASELINES:
             raise NearkinError(f"baselines={name!r} in {where}: {choices(str(name), [*BASELINES, 'all', 'none'])}")

@@ -76,7 +76,7 @@ def check(address: str) -> None:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NearkinError(
-            f"address={address}: nobody answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
+            f"address={address}: nothing answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
         ) from None
 
 
