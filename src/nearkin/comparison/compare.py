@@ -112,7 +112,7 @@ def compare(
         raise gathered.nothing_tested()
     by, sets = tuple(by or gathered.rows_by), gathered.by_data
     if len(sets) > 1 and not any(key in DATA_KEYS for key in by):
-        names = [f"{members[0].settings['data.name']} ({len(members)} runs)" for members in sets.values()]
+        names = [f"{name} ({len(sets[data])} runs)" for data, name in gathered.data_names.items()]
         raise NearkinError(
             f"the runs are of {len(sets)} data sets, {' and '.join(names)}, whose values cannot be compared: "
             f"by={','.join(['data', *by])} compares within each"
@@ -121,12 +121,12 @@ def compare(
     if within is None and metric_of(metric).is_share:
         within = WITHIN
     compared = []
-    for members in sets.values():
+    for data_hash, members in sets.items():
         rows = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
         methods = [method for method in rows if method.values]
         if not methods:
             raise NearkinError(f"metric={metric}: none of the {len(members)} runs has it")
-        data, keys = members[0].settings["data.name"], beside(gathered, members, by)
+        data, keys = gathered.data_names[data_hash], beside(gathered, members, by)
         comparison = Comparison(data, metric, best_first(methods, metric), keys, [], reading, within, gathered.select)
         comparison.notes += notes_of(gathered, comparison)
         if evaluation == "separated":

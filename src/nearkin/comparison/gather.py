@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -146,6 +147,13 @@ class Gathered:
         for member in self.tested:
             members.setdefault(member.head["data_hash"], []).append(member)
         return members
+
+    @property
+    def data_names(self) -> dict[str, str]:
+        """The name of each data set by its hash; equal names with the beginning of the hash."""
+        names = {data: members[0].settings["data.name"] for data, members in self.by_data.items()}
+        alike = [name for name, count in Counter(names.values()).items() if count > 1]
+        return {data: f"{name}-{data[:6]}" if name in alike else name for data, name in names.items()}
 
     @property
     def joined(self) -> Path:
