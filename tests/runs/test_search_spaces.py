@@ -187,7 +187,7 @@ class TestOfASpec:
         assert declared(WithAMethod) == {}
 
     def test_what_is_no_space_is_refused(self):
-        with pytest.raises(NearkinError, match=r"Wrong\.search\['margin'\] is \(0, 1\): a space is needed"):
+        with pytest.raises(NearkinError, match=r"Wrong\.search\['margin'\] is \(0, 1\): must be a space"):
             declared(Wrong)
 
 
