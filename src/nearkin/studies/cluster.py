@@ -67,7 +67,7 @@ def running() -> str | None:
 
 
 def check(address: str) -> None:
-    """Refuse an address at which nobody answers."""
+    """Refuse an address at which nothing answers."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
         raise NearkinError(f"address={address}: HOST:PORT, as `ray start --head` prints it, or nothing")
