@@ -82,7 +82,9 @@ class TestEverySetting:
         for key in OPEN:
             group, name = key.split(".")
             value = spec[group][name]
-            text = f"{value:.0e}".replace("e-0", "e-") if isinstance(value, float) else str(value).lower()
+            text = str(value).lower()
+            if isinstance(value, float):
+                text = f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
             assert re.search(rf"\b{re.escape(text)}\b", settings()[key].filled), (key, value)
 
     @pytest.mark.parametrize("name", ["convnet", "efficientnet_lite0", "bn_inception", "googlenet", "resnet50"])

@@ -4,9 +4,9 @@ Every setting says what it means and where its default comes from; None leaves i
 `nearkin explain KEY` and docs/settings.md show these words.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from nearkin.config.born import born, unset
 from nearkin.config.bounds import known_device, one_of
@@ -298,6 +298,28 @@ class TrainSpec(Frozen):
         "parameters together (norm).",
         source="ProxyAnchor's code clips by value, at 10.",
         read=lambda run: run.trained and run.spec.train.clip is not None,
+    )
+    average: float | None = unset(
+        0.0,
+        ge=0,
+        lt=1,
+        about="The decay of a moving average of the weights, of the network and of the loss's parameters: after every "
+        "step m = d m + (1 - d) θ. Validation measures the averaged weights and the stored model has them; training "
+        "goes on from θ. 0: nothing is averaged.",
+        filled="0",
+        source="Izmailov et al. 2018 for averaged weights; even over the first 1/(1 - d) steps, as Tarvainen and "
+        "Valpola 2017 begin.",
+        read=lambda run: run.trained,
+    )
+    blend: Literal["auto"] | Annotated[float, Field(ge=0, le=1)] | None = unset(
+        1.0,
+        about="How far the stored network goes from its first weights θ0 towards the trained ones θ1, as a number a in "
+        "θ0 + a (θ1 - θ0). 1 is the trained network, 0 the network as it began; between them a pretrained network "
+        "keeps more of what it knew. auto tries several a on the validation images and keeps the one that train.select "
+        "likes best.",
+        filled="1",
+        source="Wortsman et al. 2022, WiSE-FT.",
+        read=lambda run: run.trained,
     )
     groups: dict[str, GroupSpec] = born(
         {},

@@ -234,6 +234,11 @@ def check(spec: RunSpec, division: Division) -> RunSpec:
             (repr(sampler), sampler.cls, spec.train.batch),
             lambda: sampler.cls(division.labels, spec.train.batch, spec.train.seed, **sampler.params),
         )
+    if spec.train.epochs and spec.train.blend == "auto" and not len(split.val):
+        raise NearkinError(
+            f"train.blend=auto chooses on validation images, and protocol={spec.protocol.name} has none; set a number "
+            "from 0 to 1"
+        )
     select = spec.train.select
     name, at, _ = select.partition("@")
     metric = METRICS[name]
