@@ -34,11 +34,11 @@ class ModelSpec(Frozen):
     weights: str | None = born(
         None,
         about="What the backbone starts from: null is random numbers, `imagenet` the weights that come in a Python "
-        "package (efficientnet_lite0) or lie under their well-known name in the folder NEARKIN_WEIGHTS (`nearkin "
-        "doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt or .safetensors), or the "
-        "model.pt of a run, whose head is left out. Given weights change the defaults of train.lr, train.batch, "
-        "model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its name. Weights of a run "
-        "that learned from this run's test images or classes are refused.",
+        "package (efficientnet_lite0, efficientnet_lite1) or lie under their well-known name in the folder "
+        "NEARKIN_WEIGHTS (`nearkin doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt "
+        "or .safetensors), or the model.pt of a run, whose head is left out. Given weights change the defaults of "
+        "train.lr, train.batch, model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its "
+        "name. Weights of a run that learned from this run's test images or classes are refused.",
     )
     pool: Literal["avg", "max", "both"] | None = unset(
         "avg",

@@ -135,7 +135,7 @@ def with_weights(spec: RunSpec) -> RunSpec:
     if spec.model.weights != "imagenet":
         return spec
     path = imagenet(spec.model.backbone)
-    if spec.model.backbone == PACKAGED:
+    if spec.model.backbone in PACKAGED:
         return spec
     return spec.model_copy(update={"model": spec.model.model_copy(update={"weights": str(path.absolute())})})
 
