@@ -308,7 +308,9 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
             absent.append(Absent(damage, {}))
             continue
         words = flatten(run.stored)
-        baseline = None if words["train.epochs"] else baseline_of(words["model.head"])
+        baseline = (
+            None if words["train.epochs"] else baseline_of(words["model.head"], words.get("model.init", "kaiming"))
+        )
         members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
     if not members:
         raise NearkinError(and_more(absent, 3))

@@ -34,11 +34,11 @@ class ModelSpec(Frozen):
     weights: str | None = born(
         None,
         about="What the backbone starts from: null is random numbers, `imagenet` the weights that come in a Python "
-        "package (efficientnet_lite0) or lie under their well-known name in the folder NEARKIN_WEIGHTS (`nearkin "
-        "doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt or .safetensors), or the "
-        "model.pt of a run, whose head is left out. Given weights change the defaults of train.lr, train.batch, "
-        "model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its name. Weights of a run "
-        "that learned from this run's test images or classes are refused.",
+        "package (efficientnet_lite0, efficientnet_lite1) or lie under their well-known name in the folder "
+        "NEARKIN_WEIGHTS (`nearkin doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt "
+        "or .safetensors), or the model.pt of a run, whose head is left out. Given weights change the defaults of "
+        "train.lr, train.batch, model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its "
+        "name. Weights of a run that learned from this run's test images or classes are refused.",
     )
     pool: Literal["avg", "max", "both"] | None = unset(
         "avg",
@@ -63,11 +63,13 @@ class ModelSpec(Frozen):
         source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
         read=lambda run: run.spec.model.head != "none",
     )
-    init: Literal["kaiming", "torch"] = born(
+    init: Literal["kaiming", "torch", "pca"] = born(
         "kaiming",
         about="What a linear head starts from. `kaiming`: normal numbers of variance 2/D, bias 0; `torch`: what "
         "PyTorch's layer does by itself, uniform in ±1/√F, which is √(6F/D) times smaller (F features, D dimensions) "
-        "and matters for losses on raw vectors. Other heads do not read it.",
+        "and matters for losses on raw vectors; `pca`: the first D principal axes of the centred pooled features of "
+        "training images (of at most 4,096, drawn by the seed), so that training starts from what the untrained "
+        "network retrieves; D is then at most F. Other heads do not read it; the head of method=drml refuses pca.",
         source="kaiming as in the codes of ProxyAnchor, HIST and DRML; torch as in those of Roth et al. and Musgrave "
         "et al. 2020.",
         read=lambda run: run.head_takes("init"),

@@ -27,6 +27,7 @@ from nearkin.memory import Memory
 from nearkin.models import FittedHead, Model, build_model
 from nearkin.progress import Screen
 from nearkin.runs import events
+from nearkin.runs.begin import begin_head
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
 from nearkin.runs.names import run_of
@@ -149,6 +150,8 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     source = make_source(prepared, model.to(device))
     synchronise(model)
     fit_head(model, source, split.train, prepared.labels, device)
+    if not here.share(lambda: run.begun):
+        begin_head(model, source, split.train, spec.train.seed, device)
     first = None if spec.train.blend == 1 else _first_weights(run, model)
     sampler = _sampler(run, prepared, model, source, device)
     watch({"plan": _plan(run, prepared, sampler, again=again)})
