@@ -73,7 +73,7 @@ def train(
     """
     tune_allocator()
     prepared = spec if isinstance(spec, Prepared) else prepare(make_spec(spec, words))
-    test = test and prepared.spec.purpose == "final"
+    test = test and prepared.spec.purpose == "final" and len(prepared.split.test.images) > 0
     with joined(pick_device(prepared.spec.train.device)) as device, deterministic_torch(device):
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
@@ -194,7 +194,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
                 "epoch": progress.best_epoch,
                 "epochs_trained": progress.epoch,
                 "steps": progress.step,
-                "rule": spec.protocol.cls.rule,
+                "rule": spec.protocol.cls(**spec.protocol.params).rule,
                 "select": spec.train.select if progress.validation else None,
                 "validation": progress.validation or _measured(z_val, prepared.val_labels, spec.train.select),
                 **blended,

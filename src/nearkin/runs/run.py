@@ -128,9 +128,14 @@ class Run(VerifiedFiles):
         return self.has("result.json")
 
     @property
+    def testable(self) -> bool:
+        """Is it to be tested? Trials never are, and protocol=all leaves no test images."""
+        return self.purpose != "trial" and self.stored["protocol"]["name"] != "all"
+
+    @property
     def done(self) -> bool:
-        """Is there nothing left to do? A trial is done when it is final, any other run when it is tested."""
-        return self.tested or (self.final and self.purpose == "trial")
+        """Is there nothing left to do? A run that is never tested is done when it is final."""
+        return self.tested or (self.final and not self.testable)
 
     # -- results --------------------------------------------------------------------------------------------
 

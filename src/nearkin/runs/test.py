@@ -144,6 +144,8 @@ def check_final(run: Run) -> None:
     run = Run(run.path)
     if run.purpose == "trial":
         raise NearkinError(f"run {run.hash} is a trial (purpose=trial): trials choose settings and are never tested")
+    if not run.testable:
+        raise NearkinError(f"run {run.hash} was trained on all classes (protocol=all): there are no test images")
     if not run.final:
         raise NearkinError(
             f"run {run.hash} is not final: the test labels are locked until its epoch is chosen; start the same "
