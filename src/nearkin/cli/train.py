@@ -22,6 +22,7 @@ from nearkin.runs import embed
 from nearkin.runs.result import Result, stored_before
 from nearkin.runs.store import Run
 from nearkin.runs.training_bar import training_bar
+from nearkin.studies.baselines import BASELINES
 from nearkin.units import counted
 
 Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
@@ -60,16 +61,17 @@ def train_command(
 
 
 def _untrained(run: Run, runs: Path) -> Run | None:
-    """The untrained network of the same data, beside which a trained one is read."""
+    """The pooled features of the same network without training, beside which a trained one is read."""
     if run.result["epochs_trained"] == 0:
         return None
+    without = {"miner": "none", "regulariser": "none", "method": "none", **BASELINES["pooled"]}
 
     def watch(entry: dict[str, Any]) -> None:
         if "plan" in entry:
-            say("measuring the untrained network too (once per network and data)", error=True)
+            say("measuring the network without training too (once per network and data)", error=True)
 
     try:
-        return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
+        return nearkin.train(make_spec(run.spec, without), runs=runs, watch=watch)
     except NearkinError as error:  # a store that cannot be written: show what is there
         say(f"without the untrained network beside it: {in_flags(str(error))}", error=True)
         return None

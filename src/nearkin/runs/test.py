@@ -254,7 +254,7 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
             "excluded": evaluation.excluded,
             "skipped_images": final["skipped_images"],
             "split": final["split"],
-            **({"recipe": final["recipe"]} if "recipe" in final else {}),
+            **{key: final[key] for key in ("blend", "recipe") if key in final},
             "data_hash": head["data_hash"],
             "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
