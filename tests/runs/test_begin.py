@@ -187,6 +187,23 @@ def test_all_ranks_have_one_head(tiny, tmp_path):
         torch.testing.assert_close(value, two[key], rtol=1e-3, atol=1e-4)
 
 
+class OwnStart(LinearHead):
+    def __init__(self, features: int, dim: int):
+        super().__init__(features, dim)
+
+
+class OwnWord(torch.nn.Linear):
+    def __init__(self, features: int, dim: int, *, init: str = "kaiming"):
+        super().__init__(features, dim)
+
+
+@pytest.mark.parametrize("head", [OwnStart, OwnWord])
+def test_heads_from_outside_that_cannot_begin_so(tiny, tmp_path, head):
+    words = tiny | {"model.head": f"{head.__module__}.{head.__name__}", "model.init": "pca"}
+    with pytest.raises(NearkinError, match=rf"{head.__name__} has a start of its own"):
+        nearkin.train(words, runs=tmp_path)
+
+
 def test_heads_that_cannot_begin_so(tiny, tmp_path):
     for words in ({"method": "drml"}, {"model.head": "drml", "method": "drml", "epochs": 0}):
         with pytest.raises(NearkinError, match=r"model.init=pca begins a linear head; model.head=drml has a start of"):

@@ -177,7 +177,8 @@ def check_network(spec: RunSpec) -> None:
 def check_start(init: str, spec: RunSpec) -> None:
     """Refuse model.init=pca, as it was asked for, with a head that trains and cannot begin so."""
     head = HEADS[spec.model.head or "linear"]
-    if init == "pca" and not (isinstance(head, type) and issubclass(head, LinearHead | NoHead | FittedHead)):
+    fits = LinearHead if spec.model.init == "pca" else NoHead | FittedHead  # which have nothing to begin
+    if init == "pca" and not (isinstance(head, type) and issubclass(head, fits)):
         raise NearkinError(
             f"model.init=pca begins a linear head; model.head={spec.model.head} has a start of its own: leave "
             "model.init unset"
