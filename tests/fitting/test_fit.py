@@ -1,7 +1,9 @@
 """`nearkin.fit` from a folder to a model: its folds, its verdict, what is stored, and that it goes on after a kill."""
 
-import os
+import json
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,7 +13,6 @@ from PIL import Image
 
 import nearkin
 from nearkin.errors import NearkinError
-from nearkin.fitting.fit import Fitting
 from nearkin.runs.store import Store
 
 QUICK = {
@@ -69,25 +70,35 @@ def test_the_same_call_trains_nothing(fitted):
     assert not any("steps" in line for line in said)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+KILLED = """
+import json, os, signal, sys
+import nearkin
+from nearkin.fitting.fit import Fitting
+
+words, runs, at = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+keep, kept = Fitting._keep, 0
+
+def counted(self):
+    global kept
+    keep(self)
+    kept += 1
+    if kept == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Fitting._keep = counted
+if __name__ == "__main__":
+    nearkin.fit(words, runs=runs, workers=1, losses=["contrastive"], say=lambda line: None)
+"""
+
+
 def test_killed_it_ends_with_the_same_model(fitted, tmp_path):
-    for at in (1, 3, 6):
-        child = os.fork()
-        if child == 0:
-            keep, kept = Fitting._keep, 0
-
-            def counted_keep(self, at=at):
-                nonlocal kept
-                keep(self)
-                kept += 1
-                if kept == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-            Fitting._keep = counted_keep
-            fit(QUICK, tmp_path)
-            os._exit(0)
-        os.waitpid(child, 0)
-    run = fit(QUICK, tmp_path).run
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    runs = tmp_path / "runs"
+    for at in (1, 2):  # when the plan is stored, when the folds are over
+        ended = subprocess.run([sys.executable, script, json.dumps(QUICK), runs, str(at)], capture_output=True)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+    run = fit(QUICK, runs).run
     assert run.hash == fitted.run.hash
     one, other = (which.load("model.pt")["model"] for which in (run, fitted.run))
     assert all(torch.equal(one[key], other[key]) for key in one)

@@ -67,8 +67,8 @@ class ModelSpec(Frozen):
         "kaiming",
         about="What a linear head starts from. `kaiming`: normal numbers of variance 2/D, bias 0; `torch`: what "
         "PyTorch's layer does by itself, uniform in ±1/√F, which is √(6F/D) times smaller (F features, D dimensions) "
-        "and matters for losses on raw vectors; `pca`: the first D principal axes of the centred pooled features of "
-        "training images (of at most 4,096, drawn by the seed), so that training starts from what the untrained "
+        "and matters for losses on raw vectors; `pca`: the first D principal axes of the pooled features of training "
+        "images (of at most 4,096, drawn by the seed), so that training starts from what the untrained "
         "network retrieves; meant for given weights, and D is then at most F. Other heads do not read it; the head of "
         "method=drml refuses pca.",
         source="kaiming as in the codes of ProxyAnchor, HIST and DRML; torch as in those of Roth et al. and Musgrave "

@@ -47,14 +47,15 @@ class LinearHead(nn.Linear):
 
     @torch.no_grad()
     def begin(self, features: Tensor) -> None:
-        """Become z = A (f - μ), the first D principal components of the pooled features (N, F) of training images.
+        """Become z = A f, with the first D principal axes of the pooled features (N, F) of training images.
 
         The rows of A are unit vectors at right angles, also those from the N-th on, along which the features do not
-        vary: with D = F, distances between any two images are those of the pooled feature.
+        vary: with D = F, cosines and distances between any two images are those of the pooled feature. The mean is not
+        taken away, because cosines would change.
         """
-        mean, axes = principal_axes(features, len(self.weight))
-        for parameter, value in ((self.weight, axes), (self.bias, -axes @ mean)):
-            parameter.copy_(value.to(parameter.dtype))  # on the CPU: not every device has float64
+        _, axes = principal_axes(features, len(self.weight))
+        self.weight.copy_(axes.to(self.weight.dtype))  # on the CPU: not every device has float64
+        nn.init.zeros_(self.bias)
 
 
 def check_width(features: int, dim: int) -> None:

@@ -134,7 +134,8 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         raise NearkinError(f"train.amp={kind}: {why}")
     seed_default(seed_of(spec.train.seed, 0, 3), device)
     model = build_model(**spec.model.model_dump(exclude={"views"}))
-    objective = make_objective(spec, model, num_classes=int(prepared.labels.max()) + 1)
+    classes = int(prepared.labels.max()) + 1
+    objective = make_objective(spec, model, num_classes=classes if spec.train.epochs else max(2, classes))
     memory = None
     if spec.memory.size:
         objective.check_memory()
