@@ -23,7 +23,7 @@ from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
 from nearkin.fitting._fitted import Fitted, Method
 from nearkin.fitting._plan import START, Costs, Plan, folds_for, plan
-from nearkin.fitting._start import LOSSES, cuts_of, start_of
+from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
 from nearkin.progress import bar, note
 from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Data, Prepared, prepare
@@ -154,7 +154,7 @@ class Fitting:
 
     def _fold(self, fold: int, plan: Plan, words: Mapping[str, Any]) -> RunSpec:
         protocol = {"protocol": "cross", "protocol.folds": plan.folds, "protocol.fold": fold}
-        blend = {} if plan.share or "train.blend" in self.given or words is UNTRAINED else {"train.blend": UNCHOSEN}
+        blend = blend_of(self.base, self.given, plan.share > 0)
         return make_spec(self.base, {**protocol, "protocol.share": plan.share, "model.cut": plan.cut, **blend}, words)
 
     def _folds(self, plan: Plan, words: Mapping[str, Any]) -> list[tuple[RunSpec, Run]]:
@@ -270,6 +270,3 @@ class Fitting:
             "train.epochs": max(1, epochs),
             "train.blend": float(np.median(blends)),
         }
-
-
-UNCHOSEN = 0.6  # of the way, where no classes are held out to choose it
