@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.comparison.compare import WITHIN, Comparison, compare
+from nearkin.comparison.compare import WITHIN, Comparison, best_first, compare
 from nearkin.comparison.gather import Gathered, gather
 from nearkin.comparison.method import Method
 from nearkin.comparison.rows import methods_of
-from nearkin.comparison.tables import differences
+from nearkin.comparison.tables import RANK, differences
 from nearkin.comparison.verdicts import amount, first_family, ranks, span, untrained_pairs, verdict_words
-from nearkin.comparison.words import first_words, rank_words
+from nearkin.comparison.words import first_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.present import sentence
 from nearkin.statistics.unit import ByClass, Key, Place, Row
@@ -91,7 +91,7 @@ def load(recorded: Mapping[str, Any]) -> Comparison:
     for row in recorded["rows"]:
         validation = row_of(recorded, row, f"validation {recorded['select']}")
         methods.append(Method(row["kind"], row_of(recorded, row, metric), [], validation, bounds))
-    methods.sort(key=lambda m: -(metric_of(metric).sign or 1) * m.interval.mean if m.interval else 0.0)
+    methods = best_first(methods, metric)
     keys, within = tuple(recorded["settings"]), WITHIN if metric_of(metric).is_share else None
     select = recorded["select"]
     return Comparison(recorded["data"], metric, methods, keys, recorded["notes"], within=within, select=select)
@@ -143,7 +143,7 @@ def render(recorded: Mapping[str, Any]) -> str:
                 row["name"],
                 row["kind"],
                 *(_cell(recorded, row, name) for name in columns),
-                rank_words(may_be.get(row["name"])),
+                RANK.text(dict(zip(("rank", "rank_high"), may_be.get(row["name"], (None, None)), strict=True))),
                 "–" if d is None else amount(metric, d.mean, signed=True),
                 "–" if d is None else span(metric, d.low, d.high, signed=True),
                 verdict,

@@ -61,10 +61,7 @@ def test_an_empty_value(key):
 def test_a_number_beyond_all_numbers(text):
     for key, words in {"loss.margin": ["loss=triplet"], "train.lr": [], "sampler.per_class": []}.items():
         said = refusal(make_spec, parse_words([*words, f"{key}={text}"]))
-        assert (
-            said
-            == f"{key}={float(text.replace('.', '', 1) if text[0] == '.' else text)}: input should be a finite number"
-        )
+        assert said == f"{key}={float(text.replace('.', '', 1) if text[0] == '.' else text)}: must be a finite number"
 
 
 @pytest.mark.parametrize(

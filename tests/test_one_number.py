@@ -4,7 +4,7 @@ import pytest
 from stores import add_run, add_study
 
 from nearkin.analysis._over_runs import interval_of, methods_of
-from nearkin.comparison._claims import rows_of
+from nearkin.comparison.claims import rows_of
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.comparison.verdicts import all_pairs

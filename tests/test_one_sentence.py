@@ -35,7 +35,7 @@ def test_a_later_source_may_use_another_name():
 @pytest.mark.parametrize("key", ["lr", "train.weight_decay", "train.clip", "train.eps", "train.groups.head.lr"])
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_an_infinite_number(key, value):
-    with pytest.raises(NearkinError, match=r"train\..*=(inf|nan): input should be a finite number"):
+    with pytest.raises(NearkinError, match=r"train\..*=(inf|nan): must be a finite number"):
         make_spec({key: value})
 
 

@@ -26,10 +26,10 @@ def choices(name: str, known: Iterable[str]) -> str:
     return f"{hint}choices: {', '.join(known) or 'none'}"
 
 
-def and_more(items: Sequence[Any], shown: int = 5) -> str:
+def and_more(items: Sequence[Any], shown: int = 5, between: str = ", ") -> str:
     """'a, b, c, d, e and 3 more': the first few of a list, for a message."""
     rest = len(items) - shown
-    return ", ".join(str(item) for item in items[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
+    return between.join(str(item) for item in items[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def printable(text: str) -> str:

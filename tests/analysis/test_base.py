@@ -188,7 +188,7 @@ def test_bad_input_is_one_sentence(store):
         (["single", "untested"], "run untested0000 is not tested; nearkin test untested0000"),
         (["both", "toy", "untested"], "no run 'toy'"),
         (["single", "toy", "--images", "3"], "--images 3: no option of analysis single; choices: none"),
-        (["both", "toy", "--images", "3", "--all"], "--images 3 and --all: one of the two"),
+        (["both", "toy", "--images", "3", "--all"], "--images 3 and --all: give one of the two"),
         (["both", "toy", "--images", "0"], "--images 0: at least 1"),
     ]:
         with pytest.raises(NearkinError) as error:

@@ -236,3 +236,14 @@ def test_what_json_tells_is_what_the_tables_show(tmp_path):
     verdicts = [row["verdict"] for row in content["tables"]["differences"]]
     assert verdicts == [line[1] for line in shown["differences"].texts()]
     assert list(content["tables"]["tournament"][0].values())[-3:] == [1, 2, 1]
+
+
+def test_data_sets_of_the_same_name_have_tables_of_their_own(tmp_path):
+    for data in ("one", "two"):
+        for loss in ("triplet", "margin"):
+            add_run(tmp_path, f"{data}{loss}".ljust(12, "0"), {"loss": loss}, {"map_at_r": 0.3}, data_hash=data)
+    by_name = compare_names(str(tmp_path), runs=tmp_path, by=["data", "loss"]).by_name
+    assert {name for name in by_name if name.startswith("leaderboard")} == {
+        "leaderboard-glyphs-one",
+        "leaderboard-glyphs-two",
+    }

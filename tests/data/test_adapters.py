@@ -311,7 +311,7 @@ def test_csv(tmp_path):
         ("path,label\na.jpg,x\n,y\n", "row 2: an empty path"),
         ("path,label\na.jpg,\n", "row 1: an empty label"),
         ("path,label,split\na.jpg,1,trian\n", "split 'trian'"),
-        ("path,label,path\na.jpg,1,b.jpg\n", "two columns of one name"),
+        ("path,label,path\na.jpg,1,b.jpg\n", "two columns of the same name"),
     ],
 )
 def test_csv_that_is_wrong(tmp_path, text, message):

@@ -145,7 +145,7 @@ def test_the_hash_of_arrays():
 def test_images_are_decoded_with_the_shorter_side_resized(table):
     images = decoded(table, resize=16)
     assert len(images) == 6
-    assert images.kept.tolist() == list(range(6))
+    assert images.rows.tolist() == list(range(6))
     assert images.skipped == []
     assert not images.in_memory
     for i, path in enumerate(table.paths):
@@ -197,15 +197,15 @@ def test_a_broken_image_is_named_or_skipped(table, cache_folder):
         decoded(table, resize=16)
     assert [path.suffix for path in caches(cache_folder)] == [".part"]  # what was decoded before it
     images = decoded(table, resize=16, on_error="skip")
-    assert images.kept.tolist() == [0, 1, 2, 5]
+    assert images.rows.tolist() == [0, 1, 2, 5]
     assert [Path(path).name for path, _ in images.skipped] == ["3.png", "4.png"]
     assert "does not exist" in images.skipped[1][1]
     assert images[3].shape[:2] == (16, 16)
     with pytest.raises(NearkinError, match=r"b/3\.png.*; data\.on_error=skip"):  # the skipping cache does not hide it
         decoded(table, resize=16)
-    kept = table.take(images.kept)
-    assert [path.name for path in kept.paths] == ["0.png", "1.png", "2.png", "5.jpg"]
-    assert kept.labels.tolist() == [0, 0, 1, 2]
+    readable = table.take(images.rows)
+    assert [path.name for path in readable.paths] == ["0.png", "1.png", "2.png", "5.jpg"]
+    assert readable.labels.tolist() == [0, 0, 1, 2]
 
 
 def test_all_broken(table):

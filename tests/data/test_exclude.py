@@ -41,7 +41,7 @@ LEFT_OUT = ["c0/copy.png", "c1/2.png", "c1/copy.png", "c2/copy.png"]
 
 def test_all_but_the_first_of_a_class_and_all_across_classes(root):
     groups = dedupe(load_table("folder", root))
-    assert [(group.kept, group.left_out, group.classes) for group in groups] == [
+    assert [(group.stays, group.left_out, group.classes) for group in groups] == [
         ("c0/1.png", ["c0/copy.png"], ["c0"]),
         (None, ["c1/2.png", "c1/copy.png", "c2/copy.png"], ["c1", "c2"]),
     ]
@@ -120,7 +120,7 @@ def test_rows_of_a_csv(tmp_path, picture):
     (tmp_path / "x" / "list.csv").write_text("\n".join(["path,label", *rows]))
     table = load_table("csv", tmp_path / "x")
     (group,) = dedupe(table)
-    assert group.kept == "a.png"  # listed twice: to leave the path out would lose it
+    assert group.stays == "a.png"  # listed twice: to leave the path out would lose it
     assert group.left_out == ["b.png", "deep/../deep/c.png", str(tmp_path / "elsewhere.png")]
     (tmp_path / "out.txt").write_text(f"# mine\n\n  b.png  \r\ndeep/c.png\n{tmp_path}/elsewhere.png")
     assert names(exclude(table, tmp_path / "out.txt")) == ["a.png", "a.png", "lost.png"]
@@ -149,7 +149,7 @@ def test_a_list_that_is_wrong(root, tmp_path, text, said):
 def test_all_left_out_or_no_files_at_all(root, tmp_path):
     table = load_table("folder", root)
     (tmp_path / "out.txt").write_text("\n".join(names(table)))
-    with pytest.raises(NearkinError, match="leaves none of the 43 images"):
+    with pytest.raises(NearkinError, match="leaves out all 43 images"):
         exclude(table, tmp_path / "out.txt")
     arrays = Table(np.zeros(2, np.int64), ("a",), images=np.zeros((2, 4, 4, 3), np.uint8), name="glyphs")
     with pytest.raises(NearkinError, match="glyphs"):

@@ -166,7 +166,7 @@ def spoil_empty_list(root):
         (lambda root: shutil.rmtree(root / "val"), r"not the official layout of imagenet: val/ is missing"),
         (lambda root: shutil.rmtree(root / "train"), r"not the official layout of imagenet: train/ is missing"),
         (spoil_no_classes, r"train holds no class folder, such as n01440764"),
-        (spoil_no_val_images, r"val holds no images; 50,000 belong there"),
+        (spoil_no_val_images, r"val holds no images; it should hold the 50,000 validation images"),
         (spoil_strange_class, r"1 class stands in val and not in train: n09999999"),
         (spoil_class_without_test, r"1 class stands in train and not in val: n02012849"),
         (flat, r"no class folders, and LOC_val_solution\.csv is not beside them: sort them.*is not read"),

@@ -60,7 +60,7 @@ def test_none_equals_decoded_to_the_bit_and_packed_nearly(table, sizes, loss):
     assert [type(images) for images in (decoded, packed, files)] == [Decoded, Packed, Files]
     for images in (packed, files):
         assert (images.shapes == decoded.shapes).all()
-        assert images.kept.tolist() == list(range(8))
+        assert images.rows.tolist() == list(range(8))
     for i in range(8):
         assert (files[i] == decoded[i]).all()
         assert packed[i].shape == decoded[i].shape
@@ -270,7 +270,7 @@ def test_a_stopped_build_that_skipped_hides_nothing_from_one_that_stops(table, c
     with pytest.raises(NearkinError, match=r"1\.jpg cannot be read: it is not an image"):
         open_images(table, resize=16, cache="packed")
     images = open_images(table, resize=16, cache="packed", on_error="skip")
-    assert images.kept.tolist() == [0, 2, 3, 4, 5, 6, 7]
+    assert images.rows.tolist() == [0, 2, 3, 4, 5, 6, 7]
     assert [reason[:18] for _, reason in images.skipped] == ["it is not an image"]
 
 
@@ -332,9 +332,9 @@ def test_none_stops_at_a_damaged_image_or_skips_it_as_decoded_does(table, cache_
     with pytest.raises(NearkinError, match=r"5\.jpg cannot be read: it is not an image.*data\.on_error=skip"):
         open_images(table, resize=16, cache="none")
     decoded, packed, files = (open_images(table, resize=16, cache=form, on_error="skip") for form in FORMS)
-    assert decoded.kept.tolist() == packed.kept.tolist() == files.kept.tolist()
+    assert decoded.rows.tolist() == packed.rows.tolist() == files.rows.tolist()
     assert decoded.skipped == packed.skipped == files.skipped
-    assert files.kept.tolist() == [0, 1, 2, 3, 4, 6]
+    assert files.rows.tolist() == [0, 1, 2, 3, 4, 6]
     assert all((files[i] == decoded[i]).all() for i in range(len(files)))
 
 
@@ -446,4 +446,4 @@ def test_ctrl_c_while_the_disk_writes_the_journal_loses_and_doubles_nothing(
 
 
 def built_rows(images):
-    return [images.kept, images.shapes, *(images[i] for i in range(len(images)))]
+    return [images.rows, images.shapes, *(images[i] for i in range(len(images)))]

@@ -54,7 +54,7 @@ def test_a_device_by_its_name(two_gpus):
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:one", "cpu:1", "meta", "CPU"])
 def test_an_unknown_device_is_refused_before_anything_is_read(name, tiny, tmp_path):
-    said = rf"device={name}: there is no such device; choices: auto, cpu, cuda, cuda:N, mps \(`nearkin doctor`"
+    said = rf"device={name}: no such device; choices: auto, cpu, cuda, cuda:N, mps \(`nearkin doctor`"
     with pytest.raises(NearkinError, match=said):
         make_spec(tiny | {"train.device": name})
     with pytest.raises(NearkinError, match=said):

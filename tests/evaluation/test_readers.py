@@ -130,7 +130,7 @@ def test_what_is_missing_is_named(data, tmp_path):
     for arguments, words in (
         (("nowhere.npy",), "no such file"),
         (("z.npy",), "no labels: name a second file"),
-        (("two.npz",), "a, b, c: which are the embeddings"),
+        (("two.npz",), "a, b, c: which of them holds the embeddings"),
         (("ragged.parquet",), "lists of 1 to 2 values"),
         (("empty.parquet",), "'label' has 1 empty values"),
         (("z.csv",), r"unknown format '.csv'; choices: .npy"),

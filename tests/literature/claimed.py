@@ -2,7 +2,7 @@
 
 import itertools
 
-from nearkin.literature.matching import OwnRow
+from nearkin.literature.matching import StudyRow
 from nearkin.statistics.unit import Key, Place, Row
 
 TEN = [
@@ -47,12 +47,12 @@ def row(loss, level, *, seeds=5, noise=1.0, metric="recall@1", folds=(), joined=
         }
         metrics[name] = Row(loss, values)
     together = {name: Row.of_seeds(loss, metrics[name].values) for name in joined}
-    return OwnRow(loss, spec_of(loss, **settings), metrics, together)
+    return StudyRow(loss, spec_of(loss, **settings), metrics, together)
 
 
 def of_values(loss, values, metric="recall@1", **settings):
     """A row with these values: seed -> value."""
-    return OwnRow(loss, spec_of(loss, **settings), {metric: Row.of_seeds(loss, values)})
+    return StudyRow(loss, spec_of(loss, **settings), {metric: Row.of_seeds(loss, values)})
 
 
 def ladder(step=0.02, order=TEN, **more):

@@ -9,7 +9,7 @@ import pytest
 from nearkin.errors import NearkinError
 from nearkin.literature._comparisons import KINDS
 from nearkin.literature.claims import Checked, check_source, claim, claims
-from nearkin.literature.own import NAMES
+from nearkin.literature.decisions import NAMES
 from nearkin.registry import DATASETS, LOSSES, METRICS
 
 EXPECTED = json.loads((Path(__file__).parent / "expected.json").read_text())["claims"]
@@ -76,11 +76,11 @@ def test_what_a_study_of_ones_own_needs_is_written_for_code(each):
     """In names that nearkin knows; or there is a sentence why not."""
     assert set(each.data) <= NAMES.keys()
     assert set(NAMES.values()) <= set(DATASETS.names())
-    if each.own is None:
-        assert each.own_needs
+    if each.in_study is None:
+        assert each.study_needs
         return
     assert each.twin is not None
-    for condition in each.own["conditions"]:
+    for condition in each.in_study["conditions"]:
         assert condition["kind"] in KINDS
         assert set(names_in(condition)) <= set(LOSSES.names())
         for metric in condition.get("metric", condition.get("of", [])):
@@ -89,6 +89,6 @@ def test_what_a_study_of_ones_own_needs_is_written_for_code(each):
 
 def test_losses_of_the_twin_are_those_of_the_conditions():
     for each in claims():
-        if each.own is not None:
-            named = {name for condition in each.own["conditions"] for name in names_in(condition)}
+        if each.in_study is not None:
+            named = {name for condition in each.in_study["conditions"] for name in names_in(condition)}
             assert named == set(each.twin["methods"]), each.id

@@ -14,8 +14,8 @@ import pytest
 from claimed import TEN, spec_of
 
 from nearkin.literature.claims import claim, claims
-from nearkin.literature.matching import OwnRow
-from nearkin.literature.own import ELSEWHERE, NAMES, OPEN, decide_together
+from nearkin.literature.decisions import ELSEWHERE, NAMES, OPEN, decide_together
+from nearkin.literature.matching import StudyRow
 from nearkin.statistics.unit import Key, Place, Row
 
 STUDIES = [100, pytest.param(400, marks=pytest.mark.slow)]
@@ -69,7 +69,7 @@ def null_rows(rng, cells, *, seeds=5, folds=1, missing=0.0, metrics=("recall@1",
         }
         name = " ".join([loss, *map(str, settings.values())])
         made = {metric: Row(name, held) for metric, held in members.items()}
-        rows.append(OwnRow(name, spec_of(loss) | settings, made))
+        rows.append(StudyRow(name, spec_of(loss) | settings, made))
     return rows
 
 
@@ -111,13 +111,13 @@ def is_false(one, verdict):
     """Either word is wrong where the bound is 0; elsewhere `holds` is: no method is ahead, and none by 3 points."""
     if verdict.state in (OPEN, ELSEWHERE):
         return False
-    bounds = [condition.get("between", [0]) for condition in one.own["conditions"]]
+    bounds = [condition.get("between", [0]) for condition in one.in_study["conditions"]]
     return verdict.state == "holds" or all(0 in bound for bound in bounds)
 
 
 def false_studies(cells, seed, studies, page=None, **more):
     """The share of null studies in which a claim of the page is decided, and the claims that these rows test."""
-    rng, page = np.random.default_rng(seed), page or [claim for claim in claims() if claim.own is not None]
+    rng, page = np.random.default_rng(seed), page or [claim for claim in claims() if claim.in_study is not None]
     whole = null_rows(rng, cells, **more | {"missing": 0.0})
     tested = [one for one, verdict in zip(page, decide_together(page, whole), strict=True) if verdict.p is not None]
     wrong = 0
@@ -153,7 +153,7 @@ def test_claims_are_calibrated(condition, studies):
 def test_correlations_are_calibrated(data, seeds, studies):
     """Independent draws of two metrics for seven losses. Over seeds, 86 to 89 % of such studies decided the claim."""
     one = replace(claim("roth_spectral_decay_correlates"), data=tuple(data))
-    losses = [method["loss.name"] for method in one.own["conditions"][0]["methods"]]
+    losses = [method["loss.name"] for method in one.in_study["conditions"][0]["methods"]]
     cells = [(loss, {"data.name": NAMES[name]}) for name in data for loss in losses]
     more = {"seeds": seeds, "metrics": ("recall@1", "train.rho"), "apart": 0.05}
     share, tested = false_studies(cells, 23, studies, page=[one], **more)

@@ -8,8 +8,8 @@ from claimed import NOISE, TEN, ladder, of_values, row, spec_of, twelve
 from scipy import stats
 
 from nearkin.literature.claims import claim, claims
-from nearkin.literature.matching import OwnRow
-from nearkin.literature.own import ELSEWHERE, FAILS, HOLDS, OPEN, decide, decide_together
+from nearkin.literature.decisions import ELSEWHERE, FAILS, HOLDS, OPEN, decide, decide_together
+from nearkin.literature.matching import StudyRow
 from nearkin.statistics.unit import ByClass, Key, Place, Row
 
 
@@ -74,7 +74,7 @@ def test_no_spread_is_smaller_than_the_resolution_of_the_metric():
             loss: Row.of_seeds(loss, dict.fromkeys(range(3), level), queries=queries)
             for loss, level in (("margin", 0.52), ("npair", 0.5))
         }
-        return [OwnRow(loss, spec_of(loss), {"recall@1": row}) for loss, row in values.items()]
+        return [StudyRow(loss, spec_of(loss), {"recall@1": row}) for loss, row in values.items()]
 
     assert decide(claim("psomas_margin_npair_below_4"), rows(10_000)).state == HOLDS
     assert decide(claim("psomas_margin_npair_below_4"), rows(10)).state == OPEN
@@ -93,7 +93,7 @@ def test_folds_are_matched_between_the_rows():
 
     def folded(loss, folds, lead=0.0):
         values = {Key(s, Place((), f)): easy[f] + lead + NOISE[(s + len(loss)) % 5] for s in range(5) for f in folds}
-        return OwnRow(loss, spec_of(loss), {"recall@1": Row(loss, values)})
+        return StudyRow(loss, spec_of(loss), {"recall@1": Row(loss, values)})
 
     one = claim("psomas_margin_npair_below_4")
     verdict = decide(one, [folded("margin", [3]), folded("npair", [0, 1, 2, 3])])
@@ -111,7 +111,7 @@ def test_other_test_classes_must_agree_too():
             return ByClass(tuple("abcdefghij"), means, np.full(10, 20))
 
         return [
-            OwnRow(
+            StudyRow(
                 loss,
                 spec_of(loss),
                 {
@@ -641,8 +641,8 @@ class TestOneFamily:
     def test_all_that_must_hold_cost_nothing_for_a_claim(self):
         """Nine leads that must all hold: each by its own test. One that is behind: corrected over the nine."""
         best = [0.011, 0.009, 0.013, 0.007, 0.0017]
-        (condition,) = claim("psomas_proxy_anchor_wins").own["conditions"]
-        nine = replace(claim("psomas_proxy_anchor_wins"), own={"conditions": [condition]})
+        (condition,) = claim("psomas_proxy_anchor_wins").in_study["conditions"]
+        nine = replace(claim("psomas_proxy_anchor_wins"), in_study={"conditions": [condition]})
 
         def rows(sign):
             others = [of_values(loss, {s: 0.6 - sign * d for s, d in enumerate(best)}) for loss in TEN[1:]]

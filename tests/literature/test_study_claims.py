@@ -9,12 +9,11 @@ from typer.testing import CliRunner
 
 from nearkin.cli import screen
 from nearkin.cli.app import app
-from nearkin.comparison._claims import check_claims, rows_of
+from nearkin.comparison.claims import check_claims, claims_table, measured_claims, rows_of
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
-from nearkin.comparison.tables import claims_table, measured_claims
 from nearkin.comparison.verdicts import all_pairs
-from nearkin.literature.own import ELSEWHERE, FAILS, HOLDS, OPEN
+from nearkin.literature.decisions import ELSEWHERE, FAILS, HOLDS, OPEN
 from nearkin.studies.joined import joined_metrics
 
 CUB = {"dataset": "cub", "backbone": "resnet50", "dim": 128, "epochs": 6}

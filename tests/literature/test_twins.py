@@ -16,8 +16,8 @@ import yaml
 from nearkin.config.parse import flatten
 from nearkin.config.spec import make_spec
 from nearkin.literature.claims import claim, claims
-from nearkin.literature.matching import OwnRow
-from nearkin.literature.own import ELSEWHERE, FAILS, HOLDS, OPEN, decide_together
+from nearkin.literature.decisions import ELSEWHERE, FAILS, HOLDS, OPEN, decide_together
+from nearkin.literature.matching import StudyRow
 from nearkin.runs.defaults import resolve
 from nearkin.statistics.unit import Key, Place, Row
 from nearkin.studies.grid import read_study
@@ -318,7 +318,7 @@ def made_up(name, spec, level, seeds, folds, metrics):
 
     single = {m: Row(name, {Key(s, Place((), f)): value(m, s) for s in seeds for f in folds}) for m in metrics}
     joined = {m: Row.of_seeds(name, {s: value(f"joined {m}", s) for s in seeds}) for m in metrics} if folds[1:] else {}
-    return OwnRow(name, spec, single, joined)
+    return StudyRow(name, spec, single, joined)
 
 
 def twin_rows(name, level, tmp, *, with_lacking=True):
@@ -344,7 +344,7 @@ def tmp(tmp_path_factory):
 
 
 def test_every_claim_that_is_written_for_code_has_a_twin():
-    assert set(TWINS) == {one.id for one in claims() if one.own is not None}
+    assert set(TWINS) == {one.id for one in claims() if one.in_study is not None}
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -197,7 +197,7 @@ class TestHelpers:
 
         said = CliRunner().invoke(app, ["runs", "show", first.hash, "--runs", str(tmp_path / "runs")]).output
         assert (
-            "in its name, from outside nearkin: mended_helper, mended_loss, mended_package, mended_package.inner, "
+            "part of its hash, from outside nearkin: mended_helper, mended_loss, mended_package, mended_package.inner, "
             "mended_package.last" in said.replace("\n", " ")
         )
         modules = [run.read_json("final.json")["modules"] for run in (first, second)]

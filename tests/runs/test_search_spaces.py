@@ -187,7 +187,7 @@ class TestOfASpec:
         assert declared(WithAMethod) == {}
 
     def test_what_is_no_space_is_refused(self):
-        with pytest.raises(NearkinError, match=r"Wrong\.search\['margin'\] is \(0, 1\): a space is needed"):
+        with pytest.raises(NearkinError, match=r"Wrong\.search\['margin'\] is \(0, 1\): must be a space"):
             declared(Wrong)
 
 
@@ -259,12 +259,7 @@ class TestGiven:
                 "loss.bins, whole numbers 0 to 5: bins=0: must be at least 1",
             ),
             ({"loss": "triplet"}, "loss.magrin", Space(0, 1), "unknown key 'magrin' of loss 'triplet': did you mean"),
-            (
-                {"loss": "triplet"},
-                "train.groups.loss.lr",
-                Space(1e-6, 1, log=True),
-                "train.groups.loss: there is no such group",
-            ),
+            ({"loss": "triplet"}, "train.groups.loss.lr", Space(1e-6, 1, log=True), "train.groups.loss: no such group"),
             ({"loss": "triplet"}, "train.lr", Space(-1, 1), "train.lr, -1 to 1: train.lr=-1.0"),
             (
                 {"loss": "triplet", "miner": "hard"},
@@ -273,12 +268,7 @@ class TestGiven:
                 "one of hard, multi_similarity: miner MultiSimilarity gives PairMasks",
             ),
             ({"loss": "triplet", "method": "drml"}, "method.w_rep", Space(-1, 1), "w_rep=-1.0: must be at least 0"),
-            (
-                {"loss": "triplet", "method": "drml"},
-                "train.groups.loss.lr",
-                Space(1e-6, 1, log=True),
-                "there is no such group",
-            ),
+            ({"loss": "triplet", "method": "drml"}, "train.groups.loss.lr", Space(1e-6, 1, log=True), "no such group"),
             (
                 {"loss": "triplet", "miner": "distance_weighted", "miner.upper": 0.8},
                 "miner.cutoff",

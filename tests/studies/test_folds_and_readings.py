@@ -325,7 +325,7 @@ class TestParts:
 
     @pytest.mark.parametrize("part", ["17/16", "0/4", "3", "3/", "a/b", "-1/4", "³/16"])
     def test_a_part_that_there_is_not(self, part):
-        with pytest.raises(NearkinError, match=rf"part={part}: a part of all, as 3/16"):
+        with pytest.raises(NearkinError, match=rf"part={part}: must be PART/PARTS, such as 3/16"):
             take_part([], part)
 
     def test_a_dry_run_lists_and_runs_nothing(self, tiny, tmp_path):
@@ -353,9 +353,9 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("content", "said"),
         [
-            ({"folds": "all"}, "protocol=fixed_val has none; kfold and mlrc have"),
+            ({"folds": "all"}, "protocol=fixed_val has no folds; kfold and mlrc have them"),
             ({"folds": [0, 9], "base": {"protocol": "mlrc"}}, "protocol.fold=9: must be 0 to 3"),
-            ({"evaluations": ["concatenated"]}, "there is no folds: all"),
+            ({"evaluations": ["concatenated"]}, "but the study has none; add folds: all"),
             ({"readings": ["best"]}, "readings='best'"),
             ({"base": None}, "neither base nor axes"),
             ({"real": 3}, "keys of the study"),
@@ -363,8 +363,8 @@ class TestFiles:
             ({"readings": [[1]]}, "readings="),
             ({"baselines": [[1]]}, "baselines="),
             ({3: 4}, "unknown key 3"),
-            ({"metrics": ["recall@1", "recall@1"]}, "recall@1 stands twice"),
-            ({"axes": {"epoch": {"a": {}}}}, "epoch stands twice"),
+            ({"metrics": ["recall@1", "recall@1"]}, "recall@1 is listed twice"),
+            ({"axes": {"epoch": {"a": {}}}}, "epoch is listed twice"),
             ({"base": {"train": 3, "train.epochs": 2}}, "not both"),
             ({"bases": ["a"]}, "a mapping from labels to words"),
             (

@@ -317,9 +317,9 @@ def test_data_lie_elsewhere_on_a_node(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1:1", "address=127.0.0.1:1: nobody answers there"),
-        ("nowhere.invalid:6379", "address=nowhere.invalid:6379: nobody answers"),
-        ("127.0.0.1:99999", "address=127.0.0.1:99999: nobody answers"),
+        ("127.0.0.1:1", "address=127.0.0.1:1: nothing answers there"),
+        ("nowhere.invalid:6379", "address=nowhere.invalid:6379: nothing answers"),
+        ("127.0.0.1:99999", "address=127.0.0.1:99999: nothing answers"),
         ("localhost", "address=localhost: HOST:PORT"),
         ("ray://localhost:10001", "HOST:PORT"),
     ],

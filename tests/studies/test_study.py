@@ -74,14 +74,14 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         ({"axes": {"dim": 8}}, "a list of values or a mapping"),
         ({"seeds": 3}, "a list of whole numbers"),
         ({"axes": {"los": ["triplet"]}}, "unknown key 'los'"),
-        ({"axes": {"loss": ["triplet", "triplet"]}}, "axis 'loss' in .*: triplet stands twice"),
-        ({"seeds": [0, 1, 0]}, "seeds in .*: 0 stands twice"),
+        ({"axes": {"loss": ["triplet", "triplet"]}}, "axis 'loss' in .*: triplet is listed twice"),
+        ({"seeds": [0, 1, 0]}, "seeds in .*: 0 is listed twice"),
         ({"seeds": [True]}, "a list of whole numbers"),
-        ({"axes": {"seed": [1, 2]}}, "seeds are no axis"),
+        ({"axes": {"seed": [1, 2]}}, "seeds cannot be an axis"),
         ({"name": "../../x"}, "it names files"),
         ({"name": "/etc/x"}, "it names files"),
         ({"baselines": "poold"}, "did you mean pooled"),
-        ({"axes": {"method": {"a": "triplet"}}}, "is no mapping"),
+        ({"axes": {"method": {"a": "triplet"}}}, "is not a mapping"),
         ({"base": "glyphs"}, "a mapping of words"),
     ],
 )
@@ -225,4 +225,4 @@ def test_a_cluster_that_does_not_answer_is_one_line(tiny, tmp_path):
     file = write(tmp_path, tiny, axes={"loss": ["triplet"]})
     code, told = said("study", file, "--runs", tmp_path / "runs", "--ray", "127.0.0.1:1")
     assert code == 1
-    assert "address=127.0.0.1:1: nobody answers there" in told
+    assert "address=127.0.0.1:1: nothing answers there" in told

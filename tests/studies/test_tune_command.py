@@ -128,7 +128,7 @@ def test_bad_input_is_one_sentence(study, tmp_path):
     assert "tune.trials=0" in refused("study", study({"trials": 0}), "--runs", runs)
     assert "tune.smpler" in refused("study", study({"smpler": "tpe"}), "--runs", runs)
     assert "choices: coordinate" in refused("study", study({"sampler": "tp"}), "--tune-only", "--runs", runs)
-    assert "tune.seed=1 is a seed of study t" in refused("study", study({"seed": 1}), "--runs", runs)
+    assert "tune.seed=1 is also a seed of study t" in refused("study", study({"seed": 1}), "--runs", runs)
     axes = {"loss": {"pa": {"loss": "proxy_anchor"}}}
     space = {"loss.alpha": {"low": -10, "high": 100}}
     assert "search space of loss.alpha, -10 to 100: alpha=-10.0: must be above 0" in refused(

@@ -11,7 +11,7 @@ from nearkin.errors import NearkinError
 
 
 def analyse_command(
-    what: Annotated[str, typer.Argument(help="Analyses, as in `nearkin list analyses`; several as A,B.")],
+    what: Annotated[str, typer.Argument(help="Analyses (nearkin list analyses), separated by commas.")],
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -20,17 +20,19 @@ def analyse_command(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A further folder for results; they are kept with the runs.")
+        Path | None,
+        typer.Option("--output", "-o", help="Another folder for the results, which are also stored with the runs."),
     ] = None,
     images: Annotated[
-        int | None, typer.Option("--images", help="How many test images are looked at, of all classes alike.")
+        int | None, typer.Option("--images", help="How many test images to look at, spread evenly over the classes.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Look at all test images.")] = False,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Random seed for the choice of images and the noise.")
     ] = None,
     pair: Annotated[
-        str | None, typer.Option("--pair", help="Two test images, by their rows in the data: 4000,4001 (activation).")
+        str | None,
+        typer.Option("--pair", help="Two test images by their rows in the data, such as 4000,4001 (activation)."),
     ] = None,
     where: Where = None,
     runs: Runs = Path("runs"),
@@ -52,7 +54,7 @@ def options(images: int | None, every: bool, seed: int | None, pair: str | None)
     """What was asked for, as keyword arguments of an analysis; what was not is left to its defaults."""
     given: dict[str, Any] = {}
     if images is not None and every:
-        raise NearkinError(f"--images {images} and --all: one of the two")
+        raise NearkinError(f"--images {images} and --all: give one of the two")
     if images is not None or every:
         given["images"] = images
     if seed is not None:

@@ -36,8 +36,12 @@ def cache_list(as_json: Json = False) -> None:
 
 @cache_app.command("clear")
 def cache_clear(
-    older: Annotated[float, typer.Option("--older", help="Only what was not used for so many days.", min=0)] = 0.0,
-    limit: Annotated[float | None, typer.Option("--limit", help="Keep so many GB, the last used.", min=0)] = None,
+    older: Annotated[
+        float, typer.Option("--older", help="Remove only what was not used for this many days.", min=0)
+    ] = 0.0,
+    limit: Annotated[
+        float | None, typer.Option("--limit", help="Keep this many GB, the most recently used.", min=0)
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove what is kept; it is made again when it is needed."""

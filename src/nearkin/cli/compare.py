@@ -11,27 +11,32 @@ from nearkin.cli.screen import say, say_json, say_written
 Names = Annotated[
     list[str] | None, typer.Argument(help="A study (its name or file), a folder of runs, or runs: hashes, paths.")
 ]
-By = Annotated[str | None, typer.Option("--by", help="What rows are, as in loss or data,loss; default: all axes.")]
+By = Annotated[
+    str | None, typer.Option("--by", help="What makes a row, for example loss or data,loss; default: all axes.")
+]
 
 
 def compare_command(
     names: Names = None,
     by: By = None,
     metric: Annotated[
-        str | None, typer.Option("--metric", help="What is compared (nearkin list metrics); default: map_at_r.")
+        str | None, typer.Option("--metric", help="The metric to compare (nearkin list metrics); default: map_at_r.")
     ] = None,
     reading: Annotated[str, typer.Option(help="Which epoch: chosen, last, test_best, test_best_each.")] = "chosen",
-    evaluation: Annotated[str, typer.Option(help="Of folds: separated, or concatenated.")] = "separated",
+    evaluation: Annotated[str, typer.Option(help="How folds are evaluated: separated or concatenated.")] = "separated",
     within: Annotated[
-        float | None, typer.Option("--within", min=0.0, help="Points that are too few to matter; default: 1.")
+        float | None,
+        typer.Option("--within", min=0.0, help="A difference that is too small to matter, in points; default: 1."),
     ] = None,
-    against: Annotated[str, typer.Option("--against", help="The row that all others are compared with.")] = "",
+    against: Annotated[str, typer.Option("--against", help="The row to compare all others with.")] = "",
     where: Where = None,
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Every two rows, not each against the best by validation.")
+        bool, typer.Option("--all-pairs", help="Compare every two rows, not each with the best by validation.")
     ] = False,
-    ranks: Annotated[bool, typer.Option("--ranks", help="A tournament: ranks over experiments.")] = False,
-    claims: Annotated[bool, typer.Option("--claims", help="What the literature says, checked against these.")] = False,
+    ranks: Annotated[bool, typer.Option("--ranks", help="Show a tournament: ranks over experiments.")] = False,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Check the claims of the literature against these runs.")
+    ] = False,
     figures: Annotated[Path | None, typer.Option("--figures", help="Folder for the figures, as PNG and SVG.")] = None,
     csv: Csv = None,
     markdown: Markdown = None,

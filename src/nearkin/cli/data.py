@@ -19,8 +19,10 @@ data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
 
 Name = Annotated[str, typer.Argument(help="Name of the data set, or of its adapter.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Its folder or file.")]
-Exclude = Annotated[Path | None, typer.Option("--exclude", help="A list of images to leave out, as data.exclude.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file for the list; else it is printed.")]
+Exclude = Annotated[Path | None, typer.Option("--exclude", help="A list of images to leave out, as in data.exclude.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="The file to write the list to; by default it is printed.")
+]
 
 
 @data_app.command("verify")
@@ -56,8 +58,8 @@ def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json
 
 @data_app.command("split")
 def split_command(
-    words: Annotated[list[str], typer.Argument(help="key=value, as in dataset=cub root=DIR protocol=mlrc.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file for the rows, JSON.")] = None,
+    words: Annotated[list[str], typer.Argument(help="key=value words, such as dataset=cub root=DIR protocol=mlrc.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The JSON file to write the rows to.")] = None,
     as_json: Json = False,
 ) -> None:
     """Who trains, validates and is tested, and the hash of that; -o writes the rows, for protocol=file."""

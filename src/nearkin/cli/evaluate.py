@@ -21,16 +21,16 @@ def evaluate_command(
     labels: Annotated[Path | None, typer.Argument(help="Labels, numbers or words, when not in the same file.")] = None,
     query: Annotated[str | None, typer.Option(help="Mask or indices of the queries, or a file of their own.")] = None,
     gallery: Annotated[str | None, typer.Option(help="The same for the gallery; FILE or EMBEDDINGS,LABELS.")] = None,
-    k: Annotated[str | None, typer.Option("--k", help="k of Recall@k, as in 1,2,4,8.")] = None,
-    metrics: Annotated[str | None, typer.Option(help="As in recall@1,map_at_r,nmi: nearkin list metrics.")] = None,
+    k: Annotated[str | None, typer.Option("--k", help="The k of Recall@k, such as 1,2,4,8.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="Such as recall@1,map_at_r,nmi (nearkin list metrics).")] = None,
     distance: Annotated[
         str, typer.Option("--distance", "--metric", help="cosine, euclid (raw vectors) or snr.")
     ] = "cosine",
     budget: Annotated[
         int | None, typer.Option(help="MiB of working memory beside the embeddings; 256, or what D needs.")
     ] = None,
-    bootstrap: Annotated[int, typer.Option(help="Resamples of an interval over classes (not seeds).")] = 0,
-    per_query: Annotated[Path | None, typer.Option(help="Write one row per query into this .parquet.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Resamples for an interval over classes (not seeds).")] = 0,
+    per_query: Annotated[Path | None, typer.Option(help="Write one row per query to this .parquet file.")] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:

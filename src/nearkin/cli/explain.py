@@ -9,7 +9,7 @@ from nearkin.cli.screen import say, say_json
 
 
 def explain_command(
-    key: Annotated[str, typer.Argument(help="As in train.lr, dim, loss, loss.alpha, multi_similarity, train.")],
+    key: Annotated[str, typer.Argument(help="Such as train.lr, dim, loss, loss.alpha, multi_similarity, train.")],
     as_json: Json = False,
 ) -> None:
     """What a setting means: default, source, choices, bounds; of a loss or another class, its formula too."""

@@ -32,4 +32,4 @@ SETTING = re.compile(rf"(?<![\w.'])({'|'.join(FLAGS)})=(True\b)?")
 def in_flags(message: str) -> str:
     """A message with flags in place of the settings that it names: `metric=nmi` is `--metric nmi`, `trust=True` is
     `--trust`. A dotted key, as in `sampler.metric=x`, is a word on the command line too, and stays."""
-    return SETTING.sub(lambda found: FLAGS[found[1]] + ("" if found[2] else " "), message)
+    return SETTING.sub(lambda setting: FLAGS[setting[1]] + ("" if setting[2] else " "), message)

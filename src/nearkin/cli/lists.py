@@ -22,7 +22,10 @@ def list_command(kind: Annotated[str, typer.Argument(help="|".join(KINDS))], as_
 
 def doctor_command(
     weights: Annotated[
-        bool, typer.Option("--weights", help="The files of ImageNet weights instead: which are there, how to get more.")
+        bool,
+        typer.Option(
+            "--weights", help="List the files of ImageNet weights instead: which are there, and how to get more."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

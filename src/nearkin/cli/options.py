@@ -20,13 +20,15 @@ Markdown = Annotated[Path | None, typer.Option("--markdown", help="Write the tab
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX.")]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="KEY=VALUE", help="Only these runs, as backbone=resnet50; can be repeated."),
+    typer.Option("--where", metavar="KEY=VALUE", help="Only these runs, such as backbone=resnet50; may be repeated."),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Runs at a time, one thread each; 1, or all that Ray has.")
+    int | None,
+    typer.Option("--workers", min=1, help="Runs at a time, one thread each; default: 1, or all that Ray has."),
 ]
 Ray = Annotated[
-    str | None, typer.Option("--ray", metavar="[ADDRESS]", help="On a Ray cluster: HOST:PORT; alone: the local one.")
+    str | None,
+    typer.Option("--ray", metavar="[ADDRESS]", help="Run on a Ray cluster: HOST:PORT; without a value: the local one."),
 ]
 
 

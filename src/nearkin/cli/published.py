@@ -7,14 +7,16 @@ import typer
 from nearkin.cli.options import Csv, Json, Latex, Markdown, write_tables
 from nearkin.cli.screen import say, say_exactly, say_written
 
-Name = Annotated[str | None, typer.Argument(metavar="TABLE", help="As thesis_t6a; without one, all are listed.")]
+Name = Annotated[
+    str | None, typer.Argument(metavar="TABLE", help="A table, such as thesis_t6a; without one, all are listed.")
+]
 
 
 def published_command(
     name: Name = None,
-    claims: Annotated[bool, typer.Option("--claims", help="What the sources say in words instead.")] = False,
-    ranks: Annotated[bool, typer.Option("--ranks", help="The tournaments of Psomas 2020 instead.")] = False,
-    source: Annotated[str, typer.Option("--source", help="Only the claims of one source, as psomas2020.")] = "",
+    claims: Annotated[bool, typer.Option("--claims", help="Show what the sources say in words instead.")] = False,
+    ranks: Annotated[bool, typer.Option("--ranks", help="Show the tournaments of Psomas 2020 instead.")] = False,
+    source: Annotated[str, typer.Option("--source", help="Only the claims of one source, such as psomas2020.")] = "",
     csv: Csv = None,
     markdown: Markdown = None,
     latex: Latex = None,

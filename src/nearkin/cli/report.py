@@ -13,17 +13,19 @@ from nearkin.cli.screen import say
 def report_command(
     names: Names = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
-    metric: Annotated[str, typer.Option("--metric", help="What rows are compared by; it must be stored.")] = "map_at_r",
+    metric: Annotated[
+        str, typer.Option("--metric", help="The metric to compare rows by; it must be stored.")
+    ] = "map_at_r",
     by: By = None,
     where: Where = None,
     published: Annotated[
-        str | None, typer.Option("--published", help="A published table that stands beside, as thesis_t6c.")
+        str | None, typer.Option("--published", help="A published table to show beside the rows, such as thesis_t6c.")
     ] = None,
     export: Annotated[
         Path | None, typer.Option("--export", help="Folder for charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).")
     ] = None,
     no_map: Annotated[
-        bool, typer.Option("--no-map", help="Without the map of the embeddings, which takes longest.")
+        bool, typer.Option("--no-map", help="Leave out the map of the embeddings, which takes longest.")
     ] = False,
     runs: Runs = Path("runs"),
 ) -> None:

@@ -14,14 +14,14 @@ from nearkin.runs.store import Store
 from nearkin.units import counted
 
 runs_app = typer.Typer(no_args_is_help=True, help="Look at stored runs.")
-Run = Annotated[str, typer.Argument(help="A run: its hash, the beginning of it, or its folder.")]
+Run = Annotated[str, typer.Argument(help="A run: its hash, the beginning of its hash, or its folder.")]
 
 
 @runs_app.command("list")
 def runs_list(
     runs: Runs = Path("runs"),
-    where: Annotated[list[str] | None, typer.Option("--where", help="key=value, as in loss=margin.")] = None,
-    sort: Annotated[str | None, typer.Option("--sort", help="A column, as in map_at_r.")] = None,
+    where: Annotated[list[str] | None, typer.Option("--where", help="key=value, such as loss=margin.")] = None,
+    sort: Annotated[str | None, typer.Option("--sort", help="A column, such as map_at_r.")] = None,
     as_json: Json = False,
 ) -> None:
     """All stored runs, or those that fit."""
@@ -46,7 +46,7 @@ def runs_show(run: Run, runs: Runs = Path("runs"), as_json: Json = False) -> Non
         return
     final = stored.read_json("final.json")
     if outside := [*final.get("modules", ()), *final.get("packages", ())]:
-        say(f"in its name, from outside nearkin: {', '.join(outside)}")
+        say(f"part of its hash, from outside nearkin: {', '.join(outside)}")
     if not listing.has_checksums(stored):
         say(unverified(stored))
     say(Result(stored))
@@ -54,8 +54,12 @@ def runs_show(run: Run, runs: Runs = Path("runs"), as_json: Json = False) -> Non
 
 @runs_app.command("verify")
 def runs_verify(
-    run: Annotated[list[str] | None, typer.Argument(help="Runs: path, hash or its beginning. None: all.")] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Read the large files too, not their size alone.")] = False,
+    run: Annotated[
+        list[str] | None, typer.Argument(help="Runs: path, hash or the beginning of a hash; default: all.")
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read the large files too, instead of checking only their size.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -90,7 +94,7 @@ def runs_reproduce(run: Run, runs: Runs = Path("runs"), trust: Trust = False) ->
 def runs_rm(
     run: Annotated[list[str] | None, typer.Argument(help="Runs: path, hash or the beginning of a hash.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete for good what was removed.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Permanently delete what was removed.")] = False,
     runs: Runs = Path("runs"),
 ) -> None:
     """Move runs to the trash of their store; asks first. --purge empties it."""
@@ -111,4 +115,4 @@ def runs_rm(
         number = len(store.removed())
         if number and not yes and not typer.confirm(f"Delete {counted(number, 'removed run')} for good?"):
             raise typer.Exit(1)
-        say(f"deleted {counted(store.purge(), 'removed run')} for good")
+        say(f"deleted {counted(store.purge(), 'removed run')} permanently")

@@ -14,29 +14,35 @@ from nearkin.runs.store import Store
 
 def study_command(
     file: Annotated[Path, typer.Argument(help="A study: base, axes, seeds in YAML.")],
-    words: Annotated[list[str] | None, typer.Argument(help="key=value words over its base, as root=DIR.")] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(help="key=value words laid over its base, such as root=DIR.")
+    ] = None,
     workers: Workers = None,
     ray: Ray = None,
     runs: Runs = Path("runs"),
-    part: Annotated[str | None, typer.Option("--part", help="Only a part of the runs, as 3/16.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and their time; run nothing.")] = False,
+    part: Annotated[str | None, typer.Option("--part", help="Only a part of the runs, such as 3/16.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the runs and the time they take; run nothing.")
+    ] = False,
     csv: Annotated[
-        Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default RUNS/NAME.csv.")
+        Path | None, typer.Option("--csv", "--table", help="The table: .csv, .md or .tex; default: RUNS/NAME.csv.")
     ] = None,
     tune_only: Annotated[
-        bool, typer.Option("--tune-only", help="Search the settings of every row; run the tuned rows alone.")
+        bool, typer.Option("--tune-only", help="Search the settings of every row; run only the tuned rows.")
     ] = False,
     trials: Annotated[
-        int | None, typer.Option("--trials", help="Search every row with so many trials; else tune.trials of the file.")
+        int | None, typer.Option("--trials", help="Trials to search every row with; default: tune.trials of the file.")
     ] = None,
     show_trials: Annotated[
-        bool, typer.Option("--show-trials", help="Print and draw the trials that are stored; run nothing.")
+        bool, typer.Option("--show-trials", help="Print and draw the stored trials; run nothing.")
     ] = False,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="With --show-trials: the PNG; default tune.png in its folder.")
+        Path | None,
+        typer.Option("--figure", help="With --show-trials: the PNG; default: tune.png in the study's folder."),
     ] = None,
     storage: Annotated[
-        str | None, typer.Option("--storage", help="Database URL of trials; default tune.db in the study's folder.")
+        str | None,
+        typer.Option("--storage", help="Database URL for the trials; default: tune.db in the study's folder."),
     ] = None,
 ) -> None:
     """Run what is not stored yet of a grid of runs; print mean and standard deviation over seeds.

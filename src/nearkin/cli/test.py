@@ -13,10 +13,12 @@ from nearkin.units import counted
 
 def test_command(
     run: Annotated[list[str], typer.Argument(help="Final runs: path, hash or the beginning of a hash.")],
-    metrics: Annotated[str | None, typer.Option(help="As in nmi,f1,map@1000,recall@100: nearkin list metrics.")] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Such as nmi,f1,map@1000,recall@100 (nearkin list metrics).")
+    ] = None,
     k: Annotated[str | None, typer.Option("--k", help="k of Recall@k; default: the data set's customary ones.")] = None,
     distance: Annotated[str, typer.Option(help="cosine, euclid (raw vectors) or snr.")] = "cosine",
-    root: Annotated[Path | None, typer.Option("--root", help="Where the data lie now, if they were moved.")] = None,
+    root: Annotated[Path | None, typer.Option("--root", help="Where the data are now, if they were moved.")] = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
     as_json: Json = False,

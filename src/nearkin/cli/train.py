@@ -25,14 +25,16 @@ from nearkin.runs.training_bar import training_bar
 from nearkin.studies.baselines import BASELINES
 from nearkin.units import counted
 
-Words = Annotated[list[str] | None, typer.Argument(help="key=value words, or first a YAML file.", show_default=False)]
+Words = Annotated[
+    list[str] | None, typer.Argument(help="key=value words, optionally after a YAML file.", show_default=False)
+]
 
 
 def train_command(
     words: Words = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     no_test: Annotated[bool, typer.Option("--no-test", help="Stop at the final model, untested.")] = False,
     no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Leave the untrained network out.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,

@@ -7,8 +7,9 @@
     compare       Comparison: all rows on one data set, by one metric and one reading
     verdicts      first_family, all_pairs, ranks: differences with their verdicts
     tournament    standing: ranks over experiments
-    tables        leaderboard, differences, tournament_table, claims_table
-    words         first_words, rank_words: the same in sentences
+    tables        leaderboard, differences, tournament_table
+    claims        check_claims, claims_table: what the literature says, checked against stored runs
+    words         first_words, family_words, kinds_words: the same in sentences
 
 They are imported from these modules; `compare` of the module of that name makes the `Comparison`s that a result shows.
 """

@@ -5,10 +5,9 @@ import math
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.tables import standing_of
 from nearkin.comparison.tournament import Standing
-from nearkin.comparison.verdicts import untrained_pairs
+from nearkin.comparison.verdicts import pairs_with, untrained_pairs
 from nearkin.evaluation.metrics.base import difference_unit, metric_of
 from nearkin.present import Chart, Column, Dots, Ranks, Table
-from nearkin.statistics.verdict import judge
 from nearkin.units import NUMBER
 
 
@@ -22,25 +21,25 @@ def charts_of(comparison: Comparison) -> list[Chart]:
 def differences(comparison: Comparison) -> Chart:
     """How far every row lies from the one that validation ranks first (without validation: the best trained one), with
     95 % intervals over common seeds and, where they are known, test classes."""
-    reference = comparison.reference or comparison.trained[0]
-    rows = [(method.row, reference.row) for method in comparison.trained if method is not reference]
-    family = [*judge(rows, sign=comparison.sign, within=comparison.within), *untrained_pairs(comparison)]
-    pairs = {pair.first.name: pair for pair in family}
-    unit = difference_unit(comparison.metric)
+    reference, unit = comparison.reference or comparison.trained[0], difference_unit(comparison.metric)
+    pairs = {pair.first.name: pair for pair in (*pairs_with(comparison, reference), *untrained_pairs(comparison))}
     values = []
     for method in comparison.methods:
         pair = pairs.get(method.name)
         if pair is None:
             values.append([method.name, 0.0, None, None, "the reference"])
         elif pair.difference is not None:
-            d, decided = pair.difference, pair.decided and method.trained  # untrained rows stand beside the family
-            state = "untrained" if not method.trained else "distinguishable" if decided else "not distinguishable"
-            values.append([method.name, d.mean, d.low, d.high, state])
+            state = f"{'' if pair.decided else 'not '}distinguishable" if method.trained else "untrained"
+            values.append([method.name, pair.difference.mean, pair.difference.low, pair.difference.high, state])
     share = metric_of(comparison.metric).is_share
     heading = f"difference to {reference.name}, {'points of ' * share}{comparison.metric}"
     ends = (Column("low", unit=unit), Column("high", unit=unit))
     columns = ["method", Column("difference", heading, unit), *ends, "verdict"]
-    over = "seeds and test classes" if any(p.difference and p.difference.classes for p in family) else "common seeds"
+    over = (
+        "seeds and test classes"
+        if any(p.difference and p.difference.classes for p in pairs.values())
+        else "common seeds"
+    )
     return Dots(
         name="differences",
         title="Differences",

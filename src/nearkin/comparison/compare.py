@@ -1,9 +1,9 @@
 """Methods side by side: their values by seed, after folds and settings, on equal terms."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from nearkin.comparison._notes import notes_of
 from nearkin.comparison.gather import Gathered, Member
@@ -22,7 +22,7 @@ DATA_KEYS = ("data", "dataset", "data.name", "root", "data.root")
 WITHIN = 0.01  # a difference that is too small to matter: one point of a share
 
 
-@dataclass
+@dataclass(eq=False)  # verdicts remember what was judged of it
 class Comparison:
     """Methods on one data set by one metric, best first, and what a reader must know of them."""
 
@@ -35,7 +35,6 @@ class Comparison:
     within: float | None = None  # what is small enough to be called equivalent
     select: str = "map_at_r"  # what chose the epochs
     against: str = ""  # the row that all others are compared with, where one was asked for
-    judged: dict[str, Any] = field(default_factory=dict, repr=False)  # families that were judged (verdicts.py)
 
     @property
     def sign(self) -> int:
@@ -58,19 +57,17 @@ class Comparison:
         common, else each by its own mean: it is chosen without the test. None without validation."""
         if self.against:
             return next(method for method in self.methods if method.name == self.against)
-        rows = [method.validation for method in self.trained]
-        validated = [row for row in rows if row is not None]
-        if not validated or len(validated) < len(rows) or any(method.interval is None for method in self.trained):
+        rows = [method.validation for method in self.trained if method.validation is not None]
+        if not rows or len(rows) < len(self.trained) or any(method.interval is None for method in self.trained):
             return None
-        shared = common(validated)
-        means = (
-            [sum(row.values.values()) / len(row.values) if row.values else float("-inf") for row in validated]
-            if isinstance(shared, Nothing)
-            else shared.values.mean(axis=1).tolist()
-        )
+        shared = common(rows)
+        if isinstance(shared, Nothing):
+            means = [statistics.fmean(row.values.values()) if row.values else float("-inf") for row in rows]
+        else:
+            means = shared.values.mean(axis=1).tolist()
         sign = metric_of(self.select).sign or 1
         scored = zip(means, self.trained, strict=True)
-        return min(scored, key=lambda each: (-sign * each[0], each[1].name))[1]  # ties by name, not by the test
+        return min(scored, key=lambda scored: (-sign * scored[0], scored[1].name))[1]  # ties by name, not by the test
 
 
 def canonical_metric(metric: str) -> str:
@@ -80,10 +77,10 @@ def canonical_metric(metric: str) -> str:
         if name not in METRICS:
             raise NearkinError(f"metric={metric}: {choices(name, METRICS.names())}")
         return metric
-    found = parse(metric)
-    if not found:
+    parsed = parse(metric)
+    if not parsed:
         raise NearkinError(f"metric={metric}: which k? For example {metric}@1")
-    return found[0].key
+    return parsed[0].key
 
 
 def compare(
@@ -113,26 +110,40 @@ def compare(
         raise NearkinError(f"reading={reading}: {choices(reading, READINGS)}")
     if not gathered.tested:
         raise gathered.nothing_tested()
-    keys = tuple(by) if by else gathered.axes or ("loss",)
-    sets: dict[str, list[Member]] = {}
-    for member in gathered.tested:
-        sets.setdefault(member.head["data_hash"], []).append(member)
-    if len(sets) > 1 and not any(key in DATA_KEYS for key in keys):
-        names = [f"{members[0].settings['data.name']} ({len(members)} runs)" for members in sets.values()]
+    by, sets = tuple(by or gathered.rows_by), gathered.by_data
+    if len(sets) > 1 and not any(key in DATA_KEYS for key in by):
+        names = [f"{name} ({len(sets[data])} runs)" for data, name in gathered.data_names.items()]
         raise NearkinError(
             f"the runs are of {len(sets)} data sets, {' and '.join(names)}, whose values cannot be compared: "
-            f"by={','.join(['data', *keys])} compares within each"
+            f"by={','.join(['data', *by])} compares within each"
         )
-    rows = tuple(key for key in keys if key not in DATA_KEYS) or ("loss",)
+    by = tuple(key for key in by if key not in DATA_KEYS) or ("loss",)
     if within is None and metric_of(metric).is_share:
         within = WITHIN
-    compared = [_one(gathered, members, rows, metric, reading, evaluation, within) for members in sets.values()]
-    for comparison in compared if against else ():
-        names = [method.name for method in comparison.methods]
-        if against not in names:
-            raise NearkinError(f"against={against}: no such row on {comparison.data}; {choices(against, names)}")
+    compared = []
+    for data_hash, members in sets.items():
+        rows = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
+        methods = [method for method in rows if method.values]
+        if not methods:
+            raise NearkinError(f"metric={metric}: none of the {len(members)} runs has it")
+        data, keys = gathered.data_names[data_hash], beside(gathered, members, by)
+        comparison = Comparison(data, metric, best_first(methods, metric), keys, [], reading, within, gathered.select)
+        comparison.notes += notes_of(gathered, comparison)
+        if evaluation == "separated":
+            empty = [method.name for method in rows if not method.values]
+            comparison.notes += [f"{name}: no value of {metric} is stored for this reading" for name in empty]
+        names = [method.name for method in methods]
+        if against and against not in names:
+            raise NearkinError(f"against={against}: no such row on {data}; {choices(against, names)}")
         comparison.against = against
+        compared.append(comparison)
     return compared
+
+
+def best_first(methods: Sequence[Method], metric: str) -> list[Method]:
+    """Methods sorted by their mean."""
+    sign = metric_of(metric).sign or 1
+    return sorted(methods, key=lambda method: -sign * method.interval.mean if method.interval else 0.0)
 
 
 def measure_missing(gathered: Gathered, metric: str, evaluation: str = "separated") -> None:
@@ -154,28 +165,3 @@ def lacks(member: Member, metric: str) -> bool:
         return False
     curve = member.run.read_json("curve.json")["epochs"] if (member.run.path / "curve.json").exists() else []
     return metric not in member.run.metrics() or any(metric not in point["metrics"] for point in curve[:1])
-
-
-def _one(
-    gathered: Gathered,
-    members: list[Member],
-    by: tuple[str, ...],
-    metric: str,
-    reading: str,
-    evaluation: str,
-    within: float | None,
-) -> Comparison:
-    every = methods_of(gathered, members, by, metric, reading=reading, evaluation=evaluation)
-    methods = [method for method in every if method.values]
-    if not methods:
-        raise NearkinError(f"metric={metric}: none of the {len(members)} runs has it")
-    sign = metric_of(metric).sign or 1
-    methods.sort(key=lambda m: -sign * m.interval.mean if m.interval else 0.0)
-    keys = beside(gathered, members, by)
-    data = members[0].settings["data.name"]
-    comparison = Comparison(data, metric, methods, keys, [], reading, within, gathered.select)
-    comparison.notes += notes_of(gathered, methods, comparison.settings, keys, reading)
-    if evaluation == "separated":
-        empty = [method.name for method in every if not method.values]
-        comparison.notes += [f"{name}: no value of {metric} is stored for this reading" for name in empty]
-    return comparison

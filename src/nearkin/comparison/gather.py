@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +23,9 @@ from nearkin.studies.readings import read
 from nearkin.studies.runner import REFUSED
 
 MOST_NAMED = 5  # runs that a command names
-LOSS = ("loss", "loss.name")  # what an untrained network has not
+LOSS = ("loss", "loss.name")  # settings that an untrained network does not have
+CELL = {"fold": None, "baseline": None, "error": None, "trials": 0, "searched_epochs": 0}  # in files without the key
+LISTS, WORDS = ("axes", "metrics", "readings", "evaluations"), ("select", "twin", "file")  # of study.json
 
 
 @dataclass
@@ -37,6 +40,10 @@ class Member:
     error: str | None = None  # why it failed
     trials: int = 0  # of the search that chose its settings
     searched_epochs: int = 0  # that those trials were trained for, all together
+    done: bool = field(init=False)  # is it tested? Looked up once: a run that changes a moment later stays what it was
+
+    def __post_init__(self) -> None:
+        self.done = self.run.tested
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -48,30 +55,29 @@ class Member:
         """Its stored spec as dotted keys."""
         return flatten(self.head["spec"])
 
-    @cached_property
-    def done(self) -> bool:
-        """Is it tested?"""
-        return self.run.tested
-
-    def now(self) -> "Member":
-        """Itself, once it is known whether it is tested: a run that is tested or removed a moment later stays what it
-        was, in all that is told of it."""
-        assert self.done in (True, False)
-        return self
-
     @property
     def untrained(self) -> bool:
         """Is it a network as it was before training?"""
         return self.settings["train.epochs"] == 0
 
-    def numbers(self, reading: str, select: str) -> dict[str, float | None]:
-        """What a reading (studies/readings.py) tells of it; empty where it is not tested."""
-        return read(self.run, reading, select) if self.done else {}
+    def label(self, key: str, argument: str = "by") -> str:
+        """What it is on an axis of its study, or under a setting: `loss`, `dim`, `loss.margin`. The error names the
+        argument that has the key."""
+        if key in self.labels:
+            return self.labels[key]
+        if self.baseline is not None and key in LOSS:
+            return f"{self.baseline} (untrained)"
+        setting = ALIASES.get(key, key)
+        if setting not in self.settings:
+            known = choices(key, {*self.labels, *self.settings, *ALIASES})
+            raise NearkinError(f"{argument}={key}: neither an axis nor a setting of run {self.run.hash}; {known}")
+        return str(self.settings[setting])
 
     def value(self, metric: str, reading: str = "chosen") -> float | None:
         """A test metric, train.NAME or `validation NAME`; None where it is not stored."""
         select = metric.removeprefix("validation ")
-        value = self.numbers("chosen" if select != metric else reading, select).get(metric)
+        numbers = read(self.run, "chosen" if select != metric else reading, select) if self.done else {}
+        value = numbers.get(metric)
         return None if value is None or not math.isfinite(value) else value
 
     @cached_property
@@ -92,23 +98,14 @@ class Member:
 
 
 class Absent(str):
-    """A cell without a stored run, in words.
+    """A cell without a stored run: what it is and why it is absent, in words."""
 
-    Parameters:
-        words: what it is, and why it is absent.
-        labels: axis -> label.
-    """
-
-    labels: dict[str, str]
+    labels: dict[str, str]  # axis -> label
 
     def __new__(cls, words: str, labels: dict[str, str]) -> "Absent":
         absent = super().__new__(cls, words)
         absent.labels = labels
         return absent
-
-    def fits(self, wanted: dict[str, list[str]]) -> bool:
-        """Has it one of the values, on every axis that is asked for?"""
-        return all(self.labels[key] in values for key, values in wanted.items() if key in self.labels)
 
 
 @dataclass
@@ -134,9 +131,29 @@ class Gathered:
         return bool(self.metrics)  # a study names at least one
 
     @property
+    def rows_by(self) -> tuple[str, ...]:
+        """What its rows are, unless something else is asked for: all axes, or the loss."""
+        return self.axes or ("loss",)
+
+    @property
     def tested(self) -> list[Member]:
         """The members with a result."""
         return [member for member in self.members if member.done]
+
+    @property
+    def by_data(self) -> dict[str, list[Member]]:
+        """The members with a result by the hash of their data: values on different images are never compared."""
+        members: dict[str, list[Member]] = {}
+        for member in self.tested:
+            members.setdefault(member.head["data_hash"], []).append(member)
+        return members
+
+    @property
+    def data_names(self) -> dict[str, str]:
+        """The name of each data set by its hash; equal names with the beginning of the hash."""
+        names = {data: members[0].settings["data.name"] for data, members in self.by_data.items()}
+        alike = [name for name, count in Counter(names.values()).items() if count > 1]
+        return {data: f"{name}-{data[:6]}" if name in alike else name for data, name in names.items()}
 
     @property
     def joined(self) -> Path:
@@ -164,7 +181,7 @@ def gather(names: Sequence[str], runs: Path | str = "runs", where: Where = ()) -
         where: only these runs: axis or setting -> value or list of values, as {"backbone": "resnet50"}; or words, as
             "backbone=resnet50".
     """
-    gathered = _gather(names, runs)
+    gathered = _named(names, Store(runs))
     return sliced(gathered, where) if where else gathered
 
 
@@ -173,41 +190,42 @@ def sliced(gathered: Gathered, where: Where) -> Gathered:
     stands on an axis, stay."""
     wanted = conditions(where)
     for key, values in wanted.items():
-        labels = {label_of(member, key, "where") for member in gathered.members}
+        labels = {member.label(key, "where") for member in gathered.members}
         for value in values:
             if value not in labels:
                 raise NearkinError(f"where={key}={value}: no run has it; {choices(value, labels - {ANY})}")
 
     def fits(member: Member) -> bool:
-        labels = {key: label_of(member, key, "where") for key in wanted}
         network = member.baseline is not None
-        return all(label in (*wanted[key], ANY) or (network and key in LOSS) for key, label in labels.items())
+        return all(member.label(key) in (*values, ANY) or (network and key in LOSS) for key, values in wanted.items())
 
     chosen = tuple(sorted(where_words(where)))
     members = [member for member in gathered.members if fits(member)]
     if not members:
         raise NearkinError(f"where={' '.join(chosen)}: no run of {gathered.name} has all of that")
     axes = tuple(axis for axis in gathered.axes if len(wanted.get(axis, ())) != 1)
-    absent = [words for words in gathered.absent if not isinstance(words, Absent) or words.fits(wanted)]
+    absent = [
+        cell
+        for cell in gathered.absent
+        if not isinstance(cell, Absent) or all(label in wanted.get(key, [label]) for key, label in cell.labels.items())
+    ]
     return replace(gathered, members=members, axes=axes, absent=absent, where=chosen)
 
 
-def _gather(names: Sequence[str], runs: Path | str) -> Gathered:
-    store = Store(runs)
+def _named(names: Sequence[str], store: Store) -> Gathered:
     if not names:
         raise NearkinError("nothing to compare: name a study, or at least two runs")
     if len(names) == 1:
-        told = _study_of(names[0], store)
-        if told is not None:
-            return _from_study(told, store)
-        if not (Path(names[0]) / "spec.yaml").exists() and _is_folder(names[0]):
-            store = Store(names[0])
-            found = [run for run in store.runs() if _is_final_run(run)]
-            if not found:
-                raise NearkinError(f"{names[0]}: no stored run")
-            return _from_runs(found, store)
-    if len(names) == 1 and not any(run.hash.startswith(names[0]) for run in store.runs()):
-        raise NearkinError(f"no study and no run {names[0]!r} in {store.root}: {_stored(names[0], store)}")
+        name, folder = names[0], Path(names[0])
+        if (content := _study_json(name, store)) is not None:
+            return _from_study(content, store)
+        if not (folder / "spec.yaml").exists() and folder.is_dir() and any(folder.glob("*/spec.yaml")):
+            store = Store(folder)
+            if runs := [run for run in store.runs() if _is_final_run(run)]:
+                return _from_runs(runs, store)
+            raise NearkinError(f"{name}: no stored run")
+        if not any(run.hash.startswith(name) for run in store.runs()):
+            raise NearkinError(f"no study and no run {name!r} in {store.root}: {_stored(name, store)}")
     return _from_runs([store.find(name) for name in dict.fromkeys(names)], store)
 
 
@@ -228,77 +246,47 @@ def _is_final_run(run: Run) -> bool:
         return run.path.exists()
 
 
-def _is_folder(name: str) -> bool:
-    return Path(name).is_dir() and any(Path(name).glob("*/spec.yaml"))
-
-
-def _study_of(name: str, store: Store) -> dict[str, Any] | None:
-    """What study.json tells of a study, found by name, by its YAML file or by its own path."""
+def _study_json(name: str, store: Store) -> dict[str, Any] | None:
+    """The study.json of a study that is named, or given by its YAML file or by study.json itself; None: no study."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
-        content = read_yaml(path)
-        name = str(content.get("name", path.stem))
+        name = str(read_yaml(path).get("name", path.stem))
         file = store.root / "studies" / name / "study.json"
         if not file.exists():
             raise NearkinError(f"study {name!r} was not run in {store.root}: nearkin study {path} --runs {store.root}")
-    elif path.name == "study.json" and path.is_file():
-        file = path
     else:
-        file = store.root / "studies" / name / "study.json"
+        file = path if path.name == "study.json" else store.root / "studies" / name / "study.json"
         if not name or not file.is_file():
             return None
     try:
-        told = without_sum(json.loads(file.read_text()))
-        missing = [key for key in ("name", "axes", "metrics", "cells") if key not in told]
-        note_stored(import_paths(told))  # metrics by import paths: nothing is imported
+        content = without_sum(json.loads(file.read_text()))
+        missing = [key for key in ("name", "axes", "metrics", "cells") if key not in content]
+        note_stored(import_paths(content))  # metrics by import paths: nothing is imported
     except (OSError, ValueError, TypeError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else type(error).__name__
         raise NearkinError(f"{file} is damaged ({reason}): run the study again, which writes it anew") from error
     if missing:
         raise NearkinError(f"{file} is damaged (it has no {missing[0]}): run the study again, which writes it anew")
-    return told
+    return content
 
 
-def _from_study(told: dict[str, Any], store: Store) -> Gathered:
+def _from_study(content: dict[str, Any], store: Store) -> Gathered:
     """Keys that study.json did not have at first are read as what they then were."""
-    axes = tuple(told["axes"])
     members, absent = [], []
-    for each in told["cells"]:
-        cell = {"fold": None, "baseline": None, "error": None, "trials": 0, "searched_epochs": 0} | each
-        labels = dict(zip(axes, cell["labels"], strict=True))
-        run = store.run(cell["run"])
+    for stored in content["cells"]:
+        cell, run = CELL | stored, store.run(stored["run"])
+        labels = dict(zip(content["axes"], cell["labels"], strict=True))
+        words = f"{' '.join(cell['labels'])} seed {cell['seed']}"
         if cell["run"] == REFUSED or not (run.path / "spec.yaml").exists():
             fold = "" if cell["fold"] is None else f" fold {cell['fold']}"
-            words = f"{' '.join(cell['labels'])} seed {cell['seed']}{fold}: {cell['error'] or 'not run yet'}"
-            absent.append(Absent(words, labels))
-            continue
-        if (damage := run.damage()) is not None:
-            absent.append(Absent(f"{' '.join(cell['labels'])} seed {cell['seed']}: {damage}", labels))
-            continue
-        member = Member(
-            labels,
-            cell["seed"],
-            cell["fold"],
-            run,
-            cell["baseline"],
-            cell["error"],
-            cell["trials"],
-            cell["searched_epochs"],
-        )
-        members.append(member.now())
-    return Gathered(
-        told["name"],
-        members,
-        store,
-        axes,
-        tuple(told["metrics"]),
-        told.get("select", "map_at_r"),
-        tuple(told.get("readings", ["chosen"])),
-        tuple(told.get("evaluations", ["separated"])),
-        told.get("twin", ""),
-        told.get("file", ""),
-        absent,
-    )
+            absent.append(Absent(f"{words}{fold}: {cell['error'] or 'not run yet'}", labels))
+        elif (damage := run.damage()) is not None:
+            absent.append(Absent(f"{words}: {damage}", labels))
+        else:
+            members.append(Member(labels, cell["seed"], run=run, **{key: cell[key] for key in CELL}))
+    about: dict[str, Any] = {key: tuple(content[key]) for key in LISTS if key in content}
+    about |= {key: content[key] for key in WORDS if key in content}
+    return Gathered(content["name"], members, store, absent=absent, **about)
 
 
 def _from_runs(runs: list[Run], store: Store) -> Gathered:
@@ -307,27 +295,10 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
         if (damage := run.damage()) is not None:
             absent.append(Absent(damage, {}))
             continue
-        words = flatten(run.stored)
-        baseline = (
-            None if words["train.epochs"] else baseline_of(words["model.head"], words.get("model.init", "kaiming"))
-        )
-        members.append(Member({}, words["train.seed"], words.get("protocol.fold"), run, baseline).now())
+        settings = flatten(run.stored)
+        head, init = settings["model.head"], settings.get("model.init", "kaiming")
+        baseline = None if settings["train.epochs"] else baseline_of(head, init)
+        members.append(Member({}, settings["train.seed"], settings.get("protocol.fold"), run, baseline))
     if not members:
         raise NearkinError(and_more(absent, 3))
     return Gathered("runs", members, store, absent=absent)
-
-
-def label_of(member: Member, key: str, argument: str = "by") -> str:
-    """What a member is on an axis of its study, or under a setting: `loss`, `dim`, `loss.margin`. The error names the
-    argument that has the key."""
-    if key in member.labels:
-        return member.labels[key]
-    if member.baseline is not None and key in ("loss", "loss.name"):
-        return f"{member.baseline} (untrained)"
-    full = ALIASES.get(key, key)
-    if full not in member.settings:
-        known = {*member.labels, *member.settings, *ALIASES}
-        raise NearkinError(
-            f"{argument}={key}: neither an axis nor a setting of run {member.run.hash}; {choices(key, known)}"
-        )
-    return str(member.settings[full])

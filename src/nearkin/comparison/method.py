@@ -8,6 +8,7 @@ from nearkin.losses import Loss
 from nearkin.registry import LOSSES
 from nearkin.statistics.intervals import UNBOUNDED, Bounds, Interval, mean_interval
 from nearkin.statistics.unit import Row
+from nearkin.studies.budgets import budget_of
 
 UNTRAINED = "untrained"
 OWN = "own"  # a loss that nearkin does not have: what it is, is not known without importing it
@@ -47,6 +48,15 @@ class Method:
     def interval(self) -> Interval | None:
         """Mean over seeds with its interval; None without a value."""
         return mean_interval(list(self.values.values()), bounds=self.bounds) if self.values else None
+
+    @property
+    def budget(self) -> dict[str, str]:
+        """What its runs were given, in words; empty for untrained networks."""
+        runs = [member.run for member in self.members if member.baseline is None and not member.untrained]
+        trials = max((member.trials for member in self.members), default=0)
+        epochs = max((member.searched_epochs for member in self.members), default=0)
+        folds = len({member.fold for member in self.members})
+        return budget_of(runs, len(self.values), folds, trials=trials, searched_epochs=epochs)
 
 
 def kind_of(member: Member) -> str:

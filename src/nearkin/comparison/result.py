@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin.comparison import _charts, tables
+from nearkin.comparison.claims import claims_table, measured_claims
 from nearkin.comparison.compare import Comparison, canonical_metric, measure_missing
 from nearkin.comparison.compare import compare as compare_gathered
 from nearkin.comparison.gather import Gathered, gather
@@ -20,7 +21,7 @@ from nearkin.runs.listing import Where
 
 
 class Compared(Shown):
-    """What a comparison found: one `Comparison` for each data set, tables, charts.
+    """The result of a comparison: one `Comparison` for each data set, tables, charts.
 
     Parameters:
         gathered: the stored runs.
@@ -39,8 +40,7 @@ class Compared(Shown):
     @property
     def screen(self) -> list[Table]:
         """The tables that are no details; of claims those that could be checked."""
-        shown = {name: table for name, table in self.by_name.items() if not table.detail}
-        return [tables.measured_claims(table) if name == "claims" else table for name, table in shown.items()]
+        return [measured_claims(table) if table.name == "claims" else table for table in super().screen]
 
     @property
     def charts(self) -> list[Chart]:
@@ -54,22 +54,20 @@ class Compared(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: every table's rows, and what was compared."""
-        compared = []
-        for comparison in self.comparisons:
-            reference = comparison.reference
-            compared.append(
-                {
-                    "data": comparison.data,
-                    "metric": comparison.metric,
-                    "reading": comparison.reading,
-                    "within": comparison.within,
-                    "reference": None if reference is None else reference.name,
-                    "family": first_family(comparison).words,
-                    "notes": comparison.notes,
-                    "tables": {name: table.records() for name, table in tables.tables_of(comparison).items()},
-                }
-            )
-        return {"comparisons": compared, "tables": {name: table.records() for name, table in self.by_name.items()}}
+        compared = [
+            {key: getattr(comparison, key) for key in ("data", "metric", "reading", "within", "notes")}
+            | {
+                "reference": None if comparison.reference is None else comparison.reference.name,
+                "family": first_family(comparison).words,
+                "tables": _records(tables.tables_of(comparison)),
+            }
+            for comparison in self.comparisons
+        ]
+        return {"comparisons": compared, "tables": _records(self.by_name)}
+
+
+def _records(by_name: dict[str, Table]) -> dict[str, Any]:
+    return {name: table.records() for name, table in by_name.items()}
 
 
 def compare(
@@ -111,12 +109,12 @@ def compare(
     if ranks and by is None and gathered.axes:
         by = [next((axis for axis in gathered.axes if axis != "base"), gathered.axes[0])]
     measure_missing(gathered, metric, evaluation)
-    found = compare_gathered(
+    comparisons = compare_gathered(
         gathered, by=by, metric=metric, reading=reading, evaluation=evaluation, within=within, against=against
     )
     by_name: dict[str, Table] = {}
-    for comparison in found:
-        suffix = f"-{comparison.data}" if len(found) > 1 else ""
+    for comparison in comparisons:
+        suffix = f"-{comparison.data}" if len(comparisons) > 1 else ""
         shown = tables.tables_of(comparison)
         if all_pairs and "pairs" in shown:
             shown["differences"].detail, shown["pairs"].detail = True, False
@@ -125,5 +123,5 @@ def compare(
             shown = {"tournament": tables.tournament_table(standing(comparison), title)}
         by_name |= {f"{name}{suffix}": replace(table, name=f"{name}{suffix}") for name, table in shown.items()}
     if claims:
-        by_name["claims"] = tables.claims_table(gathered, reading)
-    return Compared(gathered, found, by_name)
+        by_name["claims"] = claims_table(gathered, reading)
+    return Compared(gathered, comparisons, by_name)

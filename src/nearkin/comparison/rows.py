@@ -1,9 +1,10 @@
 """From gathered runs to rows: which runs are one row, what stands beside the rows, and the values of each."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from nearkin.comparison.gather import Gathered, Member, label_of
+from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method, kind_of
 from nearkin.config.spec import ALIASES, UNHASHED
 from nearkin.evaluation.metrics.base import metric_of
@@ -13,6 +14,7 @@ from nearkin.studies.joined import stored_joined
 
 NETWORK = ("model.backbone", "model.dim")  # what tells settings of single runs apart
 REPEATS = {"train.seed", "protocol.fold", "data.cache", "purpose"}
+MATTERS_UNTRAINED = ("data.", "protocol.", "model.")  # rooms of settings that an untrained network depends on
 SHORT = {full: word for word, full in ALIASES.items()}
 
 
@@ -27,6 +29,11 @@ def beside(gathered: Gathered, members: Sequence[Member], by: Sequence[str]) -> 
         for key in NETWORK
         if key not in by and SHORT.get(key, key) not in by and len({str(m.settings[key]) for m in trained}) > 1
     )
+
+
+def setting_of(member: Member, keys: Iterable[str] = ()) -> tuple[str, ...]:
+    """What a run is on these axes, or under these settings."""
+    return tuple(member.label(key) for key in keys)
 
 
 def methods_of(
@@ -49,17 +56,14 @@ def methods_of(
         evaluation: of folds: separated, or concatenated.
     """
     keys = beside(gathered, members, by)
+    setting, bounds = partial(setting_of, keys=keys), metric_of(metric).bounds
     methods = []
-
-    def setting(member: Member) -> tuple[str, ...]:
-        return tuple(label_of(member, key) for key in keys)
-
     for name, runs in named(members, by, keys).items():
-        row = row_of(name, runs, metric, reading=reading, setting=setting)
         if evaluation == "concatenated":
             row = joined_row(name, runs, metric, gathered, setting)
+        else:
+            row = row_of(name, runs, metric, reading=reading, setting=setting)
         validation = row_of(name, runs, f"validation {gathered.select}", setting=setting)
-        bounds = metric_of(metric).bounds
         methods.append(Method(kind_of(runs[0]), row, runs, validation if validation.members else None, bounds))
     return _spread(methods)
 
@@ -70,8 +74,8 @@ def named(members: Iterable[Member], by: Sequence[str], keys: Sequence[str] = ()
     and settings (of two versions of a part) are told apart by their hash."""
     labelled: dict[str, list[Member]] = {}
     for member in members:
-        words = [label_of(member, key) for key in by]
-        labelled.setdefault(", ".join(word for word in words if word != ANY) or ANY, []).append(member)
+        labels = [label for label in setting_of(member, by) if label != ANY]
+        labelled.setdefault(", ".join(labels) or ANY, []).append(member)
     rows: dict[str, list[Member]] = {}
     for label, alike in labelled.items():
         apart = _apart(alike, [*by, *keys])
@@ -83,11 +87,8 @@ def named(members: Iterable[Member], by: Sequence[str], keys: Sequence[str] = ()
 
 def _by_hash(name: str, members: list[Member], keys: Sequence[str]) -> dict[str, list[Member]]:
     """A row whose runs are all of different seeds, folds and settings as it is; else one row per run."""
-    places: dict[tuple[Any, ...], set[str]] = {}
-    for member in members:
-        place = (member.seed, member.fold, *(label_of(member, key) for key in keys))
-        places.setdefault(place, set()).add(member.run.hash)  # a run may stand in several cells
-    if all(len(hashes) == 1 for hashes in places.values()):
+    runs = {((member.seed, member.fold, setting_of(member, keys)), member.run.hash) for member in members}
+    if len(dict(runs)) == len(runs):  # one run at every place; it may stand in several cells
         return {name: members}
     return {f"{name}, run {member.run.hash[:6]}": [member] for member in members}
 
@@ -98,37 +99,34 @@ def row_of(
     metric: str,
     *,
     reading: str = "chosen",
-    setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
+    setting: Callable[[Member], tuple[str, ...]] = setting_of,
     value: Callable[[Member], float | None] | None = None,
 ) -> Row:
     """The values of some runs as a row: a metric, or any other value of a run; runs without one are left out."""
     runs = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
-    of = value or (lambda member: member.value(metric, reading))
-    values = {key: number for key, member in runs.items() if (number := of(member)) is not None}
-    plain = value is None and reading == "chosen" and not metric.startswith(("train.", "validation "))
-    if not plain or metric_of(metric).kind != "query":
+    value_of = value or (lambda member: member.value(metric, reading))
+    values = {key: number for key, member in runs.items() if (number := value_of(member)) is not None}
+    of_test = value is None and reading == "chosen" and not metric.startswith(("train.", "validation "))
+    if not of_test or metric_of(metric).kind != "query":
         return Row(name, values)
     queries = next(iter(runs.values())).queries if runs else None
     return Row(name, values, queries, lambda key: runs[key].by_class(metric))
 
 
-def _apart(members: Sequence[Member], named: Sequence[str]) -> list[str]:
-    """The settings in which members with the same words on `named` differ."""
-    free = REPEATS | UNHASHED | {ALIASES.get(key, key) for key in named}
+def _apart(members: Sequence[Member], keys: Sequence[str]) -> list[str]:
+    """The settings in which members with the same labels under `keys` differ. To untrained networks only data, protocol
+    and network matter."""
+    free = REPEATS | UNHASHED | {ALIASES.get(key, key) for key in keys}
     groups: dict[tuple[str, ...], list[Member]] = {}
     for member in members:
-        groups.setdefault(tuple(label_of(member, key) for key in named), []).append(member)
+        groups.setdefault(setting_of(member, keys), []).append(member)
     apart: dict[str, None] = {}
     for alike in groups.values():
-        if len(alike) == 1:
-            continue
-        relevant, settings = _relevant(alike), [_settings(member) for member in alike]
-        shared = set.intersection(*map(set, settings))  # a field may be younger than a run
-        apart |= {
-            key: None
-            for key in settings[0]
-            if key in shared - free and relevant(key) and len({repr(one[key]) for one in settings}) > 1
-        }
+        settings = [_settings(member) for member in alike]
+        shared = set.intersection(*map(set, settings)) - free  # a field may be younger than a run
+        if all(member.untrained for member in alike):
+            shared = {key for key in shared if key.startswith(MATTERS_UNTRAINED) and key != "model.dim"}
+        apart |= {key: None for key in settings[0] if key in shared and len({repr(one[key]) for one in settings}) > 1}
     return list(apart)
 
 
@@ -138,19 +136,12 @@ def _settings(member: Member) -> dict[str, Any]:
     return member.settings | {f"{key}.name": "none" for key in absent}
 
 
-def _relevant(members: Sequence[Member]) -> Callable[[str], bool]:
-    """Does a setting matter to these runs? To untrained networks only data, protocol and network do."""
-    if all(member.untrained for member in members):
-        return lambda key: key.startswith(("data.", "protocol.", "model.")) and key != "model.dim"
-    return lambda key: True
-
-
 def joined_row(
     name: str,
     members: Sequence[Member],
     metric: str,
     gathered: Gathered,
-    setting: Callable[[Member], tuple[str, ...]] = lambda member: (),
+    setting: Callable[[Member], tuple[str, ...]] = setting_of,
 ) -> Row:
     """Folds whose embeddings are joined: one value per seed and setting that has all folds of the row, as far as it is
     stored. Which folds were joined is a part of the setting: more of them make a longer vector."""
@@ -165,24 +156,22 @@ def joined_row(
 
 def with_all_folds(members: Iterable[Member]) -> list[list[Member]]:
     """Runs of a study that differ in their fold alone, sorted by it; those that lack a fold are left out."""
-    groups: dict[tuple[Any, ...], list[Member]] = {}
-    folds: dict[tuple[Any, ...], set[int | None]] = {}
+    groups: dict[tuple[Any, ...], dict[int, list[Member]]] = {}  # place on the axes -> seed -> runs
     for member in members:
-        place = (member.head["data_hash"], *member.labels.values())
-        folds.setdefault(place, set()).add(member.fold)
-        groups.setdefault((*place, member.seed), []).append(member)
-    return [
-        sorted(group, key=lambda member: str(member.fold))
-        for (*place, _), group in groups.items()
-        if len(group) > 1 and {member.fold for member in group} == folds[tuple(place)]
-    ]
+        seeds = groups.setdefault((member.head["data_hash"], *member.labels.values()), {})
+        seeds.setdefault(member.seed, []).append(member)
+    whole = []
+    for seeds in groups.values():
+        folds = {member.fold for runs in seeds.values() for member in runs}
+        whole += [runs for runs in seeds.values() if len(runs) > 1 and {member.fold for member in runs} == folds]
+    return [sorted(runs, key=lambda member: str(member.fold)) for runs in whole]
 
 
 def _spread(methods: list[Method]) -> list[Method]:
     """An untrained network that is the same whatever stands on an axis, and in every fold, takes part everywhere."""
     places = list(dict.fromkeys(p for method in methods if method.trained for p in method.row.places)) or [Place()]
     for method in methods:
-        if method.trained or not method.row.members:
+        if method.trained:
             continue
         heads = [(str(m.settings["model.head"]), str(m.settings.get("model.init"))) for m in method.members]
         fitted = any(is_fitted(head, init) for head, init in heads)
@@ -190,16 +179,15 @@ def _spread(methods: list[Method]) -> list[Method]:
         for key in method.row.members:
             fits = [place for place in places if _fits(key.place, place, fitted)]
             sources |= {Key(key.seed, place): key for place in fits or ([] if fitted else places)}
-        if not sources:
-            continue
-        row = method.row
-
-        def by_class(key: Key, row: Row = row, sources: dict[Key, Key] = sources):
-            return row.by_class(sources[key])
-
-        values = {key: row.members[source] for key, source in sources.items()}
-        method.row = Row(row.name, values, row.queries, by_class)
+        if sources:
+            method.row = _moved(method.row, sources)
     return methods
+
+
+def _moved(row: Row, sources: dict[Key, Key]) -> Row:
+    """A row whose runs take part elsewhere: where -> which run it is."""
+    values = {key: row.members[source] for key, source in sources.items()}
+    return Row(row.name, values, row.queries, lambda key: row.by_class(sources[key]))
 
 
 def _fits(network: Place, place: Place, fitted: bool) -> bool:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from nearkin.comparison.compare import Comparison
-from nearkin.comparison.gather import Gathered
 from nearkin.comparison.tournament import Standing, standing, words_of
 from nearkin.comparison.verdicts import (
     Family,
@@ -20,10 +21,9 @@ from nearkin.comparison.words import ALL_PAIRS, NOT_TESTED, family_words, first_
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
 from nearkin.present import Column, Table
-from nearkin.statistics.ranks import Tournament
 from nearkin.statistics.verdict import Pair
 from nearkin.studies.readings import READINGS
-from nearkin.units import COUNT, NUMBER, WORDS, P, counted
+from nearkin.units import COUNT, NUMBER, P
 
 RANK = Column("rank", to="rank_high", unit=COUNT, about="the ranks that the row may have, over all pairs of rows")
 
@@ -31,9 +31,8 @@ RANK = Column("rank", to="rank_high", unit=COUNT, about="the ranks that the row 
 def tables_of(comparison: Comparison) -> dict[str, Table]:
     """All tables of a comparison, by name: leaderboard, differences, pairs, values and, where there is one, tournament.
     The terminal leaves out pairs and values."""
-    tables = {"leaderboard": leaderboard(comparison)}
+    tables, first = {"leaderboard": leaderboard(comparison)}, comparison.reference
     if len(comparison.methods) > 1:
-        first = comparison.reference
         title = ALL_PAIRS if first is None else f"differences to {first.name}"
         title += ", first by validation" if first is not None and not comparison.against else ""
         tables["differences"] = differences(comparison, first_family(comparison), title, untrained_pairs(comparison))
@@ -121,52 +120,11 @@ def standing_of(comparison: Comparison) -> Standing | None:
 
 def tournament_table(ranked: Standing, title: str) -> Table:
     """Total, average and deviation of the ranks, then the rank in every experiment; and what their test says."""
-    columns = [*_rank_columns(), *(Column(name, unit=WORDS) for name in ranked.experiments)]
+    result = ranked.result
+    numbers = np.column_stack([result.total, result.average, result.std, result.ranks.T]).tolist()
     rows = [
-        [name, *_rank_numbers(ranked.result, i), *(float(row[i]) for row in ranked.result.ranks)]
-        for i, name in enumerate(ranked.methods)
+        [name, *(None if math.isnan(x) else x for x in row)] for name, row in zip(ranked.methods, numbers, strict=True)
     ]
+    spread = [Column(name, unit=NUMBER, digits=2) for name in ("average", "std")]
+    columns = ["method", "total", *spread, *(Column(name) for name in ranked.experiments)]
     return Table("tournament", columns, rows, f"tournament: {title}", words_of(ranked))
-
-
-def _rank_columns() -> list[Column]:
-    average = [Column(name, unit=NUMBER, digits=2) for name in ("average", "std")]
-    return [Column("method"), Column("total"), *average]
-
-
-def _rank_numbers(r: Tournament, i: int) -> list[float | None]:
-    std = float(r.std[i])
-    return [float(r.total[i]), float(r.average[i]), None if math.isnan(std) else std]
-
-
-def claims_table(gathered: Gathered, reading: str = "chosen") -> Table:
-    """What the literature claims, checked against these runs: decided claims first, those that are not tested last."""
-    from nearkin.comparison._claims import check_claims
-    from nearkin.literature.own import STATES
-
-    checked = sorted(check_claims(gathered, reading), key=lambda pair: STATES.index(pair[1].state))
-    rows = []
-    for claim, verdict in checked:
-        reason = f"{verdict.reason}; unlike the source: {verdict.differs}" if verdict.differs else verdict.reason
-        rows.append([claim.id, claim.claim, verdict.state, reason, verdict.measured, verdict.low, verdict.high])
-    tested = sum(verdict.p is not None for _, verdict in checked)
-    notes = ["the claims are no random sample of what was published: their share says nothing about the literature"]
-    if tested > 1:
-        notes.append(f"Holm's correction is over the {tested} claims that these runs test")
-    measured = Column("measured", unit=NUMBER, digits=2)
-    interval = Column("low", "95 % interval", NUMBER, digits=2, to="high")
-    columns = ["claim", Column("says", "it says"), "here", "because", measured, interval, "high"]
-    return Table("claims", columns, rows, f"claims of the literature against {gathered.name}", notes)
-
-
-def measured_claims(table: Table) -> Table:
-    """The same without the claims that these runs do not test; a note counts those."""
-    from nearkin.literature.own import ELSEWHERE
-
-    rows = [row for row in table.rows if row[2] != ELSEWHERE]
-    left = len(table.rows) - len(rows)
-    note = (
-        f"{counted(left, 'further claim' if rows else 'claim')} not tested here: about other data, networks, sizes or "
-        "methods; files have all of them"
-    )
-    return replace(table, rows=rows, notes=[*table.notes, *([note] if left else [])])

@@ -1,13 +1,16 @@
 """The tournament of Psomas 2020 over one's own study: ranks over experiments, their total, average and deviation."""
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from nearkin.comparison.compare import Comparison
 from nearkin.errors import NearkinError
 from nearkin.statistics.ranks import RankTest, Tournament, alike, experiments_of, permuted_ranks, tournament
-from nearkin.statistics.unit import LEAST_SEEDS, Common, Key, Nothing, Row, averaged, common
+from nearkin.statistics.unit import LEAST_SEEDS, Common, Key, Nothing, Row, common
 from nearkin.units import P
 
 
@@ -33,6 +36,7 @@ class Standing:
         return [tuple(self.methods[i] for i in group) for group in together]
 
 
+@lru_cache(maxsize=16)  # for the table and for the chart
 def standing(comparison: Comparison) -> Standing:
     """Rank the trained methods of a comparison in every experiment that all of them took part in."""
     rows = [method.row for method in comparison.trained]
@@ -41,42 +45,28 @@ def standing(comparison: Comparison) -> Standing:
     shared = common(rows)
     if isinstance(shared, Nothing):
         raise NearkinError(f"the {len(rows)} methods have no experiment in common: {shared.reason}; nothing to rank")
-    values = _by_setting(rows, shared)  # (k, S, N)
+    values = np.stack([_of_setting(rows, shared, setting) for setting in shared.settings], axis=2)  # (k, S, N)
     settings = [" ".join(setting) for setting in shared.settings]
     over = "settings" if len(settings) > 1 else "seeds"
     experiments = settings if over == "settings" else [f"seed {seed}" for seed in shared.seeds]
-    high = comparison.sign >= 0
+    high, absent = comparison.sign >= 0, [s for s in comparison.settings if s not in shared.settings]
+    left_out = ", ".join(" ".join(setting) for setting in absent)
+    notes = [f"left out, because not all methods have it: {left_out}"] if absent else []
     ranked = tournament(experiments_of(values).T, higher_is_better=high)
     order = np.argsort(ranked.total, kind="stable")
     result = Tournament(ranked.ranks[:, order], ranked.total[order], ranked.average[order], ranked.std[order])
     enough = len(shared.seeds) >= LEAST_SEEDS and len(rows) > 2
     test = permuted_ranks(values, higher_is_better=high) if enough else None
     names = [rows[i].name for i in order]
-    return Standing(names, experiments, result, test, over, len(shared.seeds), _left_out(comparison, shared))
+    return Standing(names, experiments, result, test, over, len(shared.seeds), notes)
 
 
-def _by_setting(rows: list[Row], shared: Common) -> np.ndarray:
-    """Values by method, seed and setting, folds averaged.                                                  (k, S, N)"""
+def _of_setting(rows: Sequence[Row], shared: Common, setting: tuple[str, ...]) -> np.ndarray:
+    """Values by method and seed in one setting, folds averaged.                                               (k, S)"""
+    places = [place for place in shared.places if place.setting == setting]
     return np.array(
-        [
-            [
-                [
-                    averaged(
-                        {place: row.members[Key(seed, place)] for place in shared.places if place.setting == setting}
-                    )
-                    for setting in shared.settings
-                ]
-                for seed in shared.seeds
-            ]
-            for row in rows
-        ]
+        [[statistics.fmean(row.members[Key(seed, place)] for place in places) for seed in shared.seeds] for row in rows]
     )
-
-
-def _left_out(comparison: Comparison, shared: Common) -> list[str]:
-    """What some methods have and others lack, so that it does not count here."""
-    lost = [" ".join(setting) for setting in comparison.settings if setting not in shared.settings]
-    return [f"left out, because not all methods have it: {', '.join(lost)}"] if lost else []
 
 
 def words_of(ranked: Standing) -> list[str]:

@@ -1,7 +1,9 @@
 """Verdicts: which differences between methods can be believed, in plain words."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nearkin.comparison.compare import Comparison
 from nearkin.comparison.method import Method
@@ -10,6 +12,7 @@ from nearkin.statistics.groups import Groups, groups
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.unit import FEW, LEAST_SEEDS, Nothing
 from nearkin.statistics.verdict import Outcome, Pair, judge
+from nearkin.units import GAP
 
 
 @dataclass(frozen=True)
@@ -24,28 +27,30 @@ def first_family(comparison: Comparison) -> Family:
     """Every trained row against the one that was asked for, else the one that validation ranks first; without
     validation all pairs of trained rows, because a row that is picked by the test would be compared with its own
     luck."""
-    trained, reference = comparison.trained, comparison.reference
-    if reference is None or (len(trained) < 2 and reference.trained):
+    reference = comparison.reference
+    if reference is None or (len(comparison.trained) < 2 and reference.trained):
         return all_pairs(comparison)
-    pairs = _judged(comparison, [(method, reference) for method in trained if method is not reference])
     why = "as asked" if comparison.against else "which validation ranks first"
-    return Family(pairs, f"every trained row against {reference.name}, {why}")
+    return Family(pairs_with(comparison, reference), f"every trained row against {reference.name}, {why}")
 
 
+@lru_cache(maxsize=16)  # ranks, tables and files all ask for them
 def all_pairs(comparison: Comparison) -> Family:
     """Every two trained rows, corrected over all of them: one may pick any of them to talk about."""
-    if "all pairs" not in comparison.judged:  # ranks, tables and files all ask for them
-        pairs = _judged(comparison, list(itertools.combinations(comparison.trained, 2)))
-        comparison.judged["all pairs"] = Family(pairs, "all pairs of trained rows")
-    return comparison.judged["all pairs"]
+    return Family(_judged(comparison, itertools.combinations(comparison.trained, 2)), "all pairs of trained rows")
+
+
+def pairs_with(comparison: Comparison, reference: Method, *, trained: bool = True) -> list[Pair]:
+    """The trained rows, or the untrained ones, less a reference."""
+    methods = [method for method in comparison.methods if method.trained == trained and method is not reference]
+    return _judged(comparison, ((method, reference) for method in methods))
 
 
 def untrained_pairs(comparison: Comparison) -> list[Pair]:
     """The untrained rows less the one that validation ranks first (else the best trained one): beside the family, not
     tested."""
     first = comparison.reference or next(iter(comparison.trained), None)
-    beside = [method for method in comparison.methods if not method.trained and method is not first]
-    return [] if first is None else _judged(comparison, [(method, first) for method in beside])
+    return [] if first is None else pairs_with(comparison, first, trained=False)
 
 
 def ranks(comparison: Comparison) -> dict[str, tuple[int, int]]:
@@ -53,10 +58,11 @@ def ranks(comparison: Comparison) -> dict[str, tuple[int, int]]:
     distinguishably worse, over all pairs. Empty where neither end of the metric is the good one."""
     if comparison.sign == 0:
         return {}
-    pairs, count = all_pairs(comparison).pairs, len(comparison.trained)
-    better = {method.name: sum(pair.loser is method.row for pair in pairs) for method in comparison.trained}
-    worse = {method.name: sum(pair.winner is method.row for pair in pairs) for method in comparison.trained}
-    return {name: (1 + better[name], count - worse[name]) for name in better}
+    pairs, rows = all_pairs(comparison).pairs, [method.row for method in comparison.trained]
+    return {
+        row.name: (1 + sum(pair.loser is row for pair in pairs), len(rows) - sum(pair.winner is row for pair in pairs))
+        for row in rows
+    }
 
 
 def tied_for_first(comparison: Comparison) -> list[str]:
@@ -70,11 +76,12 @@ def kinds(comparison: Comparison) -> tuple[Groups, list[str], list[str]] | Nothi
     sides = [[m for m in comparison.methods if m.kind == kind] for kind in ("ranking", "classification")]
     if not sides[0] or not sides[1]:
         return None
-    found = groups(*([method.row for method in side] for side in sides))
-    return found if isinstance(found, Nothing) else (found, [m.name for m in sides[0]], [m.name for m in sides[1]])
+    compared = groups(*([method.row for method in side] for side in sides))
+    ranking, classification = ([method.name for method in side] for side in sides)
+    return compared if isinstance(compared, Nothing) else (compared, ranking, classification)
 
 
-def _judged(comparison: Comparison, pairs: list[tuple[Method, Method]]) -> list[Pair]:
+def _judged(comparison: Comparison, pairs: Iterable[tuple[Method, Method]]) -> list[Pair]:
     rows = [(first.row, second.row) for first, second in pairs]
     return judge(rows, sign=comparison.sign, within=comparison.within)
 
@@ -92,7 +99,7 @@ def points(metric: str, value: float, *, signed: bool = False) -> str:
 def span(metric: str, low: float | None, high: float | None, *, signed: bool = False, cut: bool = False) -> str:
     """An interval in words: 0.21 to 0.95; a dash where there is none; a star where it is cut at the metric's range."""
     if low is None or high is None:
-        return "–"
+        return GAP
     return f"{amount(metric, low, signed=signed)} to {amount(metric, high, signed=signed)}{'*' if cut else ''}"
 
 
@@ -102,18 +109,17 @@ def verdict_words(pair: Pair, metric: str) -> str:
     if isinstance(pair.shared, Nothing):
         return f"{pair.shared.reason}: nothing to compare"
     assert d is not None
+    small = "" if pair.within is None else points(metric, pair.within)
     if pair.outcome is Outcome.NONE:
         count = "one common seed" if d.n == 1 else f"{d.n} common seeds"
         return f"no verdict: {count}, {FEW}" if d.n < LEAST_SEEDS else "no verdict"
-    small = "" if pair.within is None else points(metric, pair.within)
-    if pair.outcome is Outcome.DISTINGUISHABLE:
-        less = f", by less than {small}" if pair.is_small else ""
-        if pair.winner is None:  # neither end is the good one
-            name = pair.first.name if d.mean > 0 else pair.second.name
-            return f"distinguishable: {name} is higher by {points(metric, abs(d.mean))}{less}"
-        return f"distinguishable: {pair.winner.name} is ahead by {points(metric, abs(d.mean))}{less}"
     if pair.outcome is Outcome.EQUIVALENT:
         return f"equivalent within ±{small}"
+    if pair.outcome is Outcome.DISTINGUISHABLE:
+        higher = pair.first if d.mean > 0 else pair.second  # where neither end is the good one
+        leads = f"{higher.name} is higher" if pair.winner is None else f"{pair.winner.name} is ahead"
+        less = f", by less than {small}" if pair.is_small else ""
+        return f"distinguishable: {leads} by {points(metric, abs(d.mean))}{less}"
     words = f"undecided: {d.n} seeds could have shown a difference of {points(metric, pair.smallest or 0.0)}"
     if d.excludes_zero and pair.family > 1:
         words += f" (its interval excludes 0, but among {pair.family} comparisons that can be chance)"
@@ -126,6 +132,6 @@ def interval_words(pair: Pair, metric: str) -> str:
     """The two parts of a difference's interval: seeds ±0.41, classes ±0.72."""
     d = pair.difference
     if d is None or d.seeds is None:
-        return "–"
+        return GAP
     classes = f"classes ±{amount(metric, d.classes)}" if d.classes is not None else "seeds alone"
     return f"seeds ±{amount(metric, d.seeds)}, {classes}"

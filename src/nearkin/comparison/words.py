@@ -9,13 +9,6 @@ ALL_PAIRS = "differences between all pairs"
 NOT_TESTED = "untrained: beside the family, not tested"
 
 
-def rank_words(rank: tuple[int, int] | None) -> str:
-    """The ranks that a row may have: 2, or 1 to 4."""
-    if rank is None:
-        return "–"
-    return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]} to {rank[1]}"
-
-
 def first_words(comparison: Comparison) -> list[str]:
     """Who may be the best, in one sentence; nothing for one row, or where neither end of the metric is the good one."""
     first = tied_for_first(comparison)
@@ -33,19 +26,20 @@ def first_words(comparison: Comparison) -> list[str]:
 def family_words(family: Family) -> list[str]:
     """How many comparisons are corrected together, and what their intervals are over."""
     tested = max((pair.family for pair in family.pairs), default=0)
-    words = [
-        f"one family of {counted(tested, 'comparison')}, {family.words}: p is that of the paired t test over common "
-        "seeds, spreads moderated over the family, or over seeds and classes, whichever is the larger, after Holm's "
-        "correction"
-    ]
-    if not tested:
-        words = [f"nothing is tested: {FEW}"] if family.pairs else []
-    if any(pair.difference is not None and pair.difference.classes is not None for pair in family.pairs):
+    differences = [pair.difference for pair in family.pairs if pair.difference is not None]
+    words = [f"nothing is tested: {FEW}"] if family.pairs else []
+    if tested:
+        words = [
+            f"one family of {counted(tested, 'comparison')}, {family.words}: p is that of the paired t test over "
+            "common seeds, spreads moderated over the family, or over seeds and classes, whichever is the larger, "
+            "after Holm's correction"
+        ]
+    if any(d.classes is not None for d in differences):
         words.append(
             "the interval is over other seeds and other test classes, ± is what each alone would give; "
             "a difference counts when p is below 0.05"
         )
-    elif any(pair.difference is not None and pair.difference.low is not None for pair in family.pairs):
+    elif any(d.low is not None for d in differences):
         words.append("the interval is over seeds alone: whether other test classes would agree is not known")
     return words
 

@@ -48,7 +48,7 @@ def known_device(name: str) -> None:
     except RuntimeError:
         pass
     raise NearkinError(
-        f"device={name}: there is no such device; choices: auto, cpu, cuda, cuda:N, mps (`nearkin doctor` says "
+        f"device={name}: no such device; choices: auto, cpu, cuda, cuda:N, mps (`nearkin doctor` says "
         "what this machine has)"
     )
 

@@ -56,17 +56,17 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; what is empty is left out, a default that is null is not."""
-        told = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
+        content = {k: v for k, v in vars(self).items() if v not in ("", (), None)}
         if self.kind in ("setting", "hyper-parameter", "part"):
-            told["default"] = self.default
-        return told | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
+            content["default"] = self.default
+        return content | ({"settings": [entry.to_dict() for entry in self.settings]} if self.settings else {})
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> "Entry":
-        """The entry that `to_dict` told."""
-        several: dict[str, Any] = {name: tuple(told[name]) for name in ("choices", "aliases") if name in told}
-        settings = tuple(cls.from_dict(own) for own in told.get("settings", ()))
-        return cls(**told | several | {"settings": settings})
+    def from_dict(cls, content: dict[str, Any]) -> "Entry":
+        """The entry that `to_dict` described."""
+        several: dict[str, Any] = {name: tuple(content[name]) for name in ("choices", "aliases") if name in content}
+        settings = tuple(cls.from_dict(setting) for setting in content.get("settings", ()))
+        return cls(**content | several | {"settings": settings})
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Catalogue:
             classes = list(self.classes[head].values())
         else:
             classes = [named[head] for named in self.classes.values() if head in named]
-        here = [entry for each in classes for entry in each.settings]
+        here = [entry for part in classes for entry in part.settings]
         if named := [entry for entry in here if entry.leaf == leaf]:
             return named
         if leaf in self.classes.get(head, {}):
@@ -155,27 +155,27 @@ class Catalogue:
         return NearkinError(f"unknown key {key!r}: {choices(key, known or {*near, *outermost})}")
 
     def _all_hyperparameters(self) -> list[Entry]:
-        return [entry for part in self.parts for each in self.classes[part].values() for entry in each.settings]
+        return [entry for part in self.parts for named in self.classes[part].values() for entry in named.settings]
 
     def to_json(self) -> str:
         """The text of catalogue.json."""
-        told = {
+        content = {
             "settings": [entry.to_dict() for entry in self.settings.values()],
             "groups": [entry.to_dict() for entry in self.groups.values()],
             "classes": {kind: [entry.to_dict() for entry in named.values()] for kind, named in self.classes.items()},
             "lists": self.lists,
         }
-        return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Catalogue":
         """The catalogue whose text this is."""
 
-        def entries(told: list[dict[str, Any]]) -> dict[str, Entry]:
-            return {each["key"]: Entry.from_dict(each) for each in told}
+        def entries(stored: list[dict[str, Any]]) -> dict[str, Entry]:
+            return {entry["key"]: Entry.from_dict(entry) for entry in stored}
 
         content = json.loads(text)
-        classes = {kind: entries(told) for kind, told in content["classes"].items()}
+        classes = {kind: entries(stored) for kind, stored in content["classes"].items()}
         return cls(entries(content["settings"]), entries(content["groups"]), classes, content["lists"])
 
 

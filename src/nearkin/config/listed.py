@@ -37,10 +37,10 @@ def about(part: Any) -> str:
     docstring, else of its module's."""
     module = inspect.getdoc(inspect.getmodule(part)) or ""
     for line in module.splitlines():
-        if found := re.match(rf"\s+{re.escape(part.name)}(@k)?\s{{2,}}(.+)", line):
-            return " ".join(found[2].split())
-    own = inspect.getdoc(part) if vars(part).get("__doc__") or inspect.isfunction(part) else None
-    return " ".join((own or module).split("\n\n")[0].split())
+        if match := re.match(rf"\s+{re.escape(part.name)}(@k)?\s{{2,}}(.+)", line):
+            return " ".join(match[2].split())
+    docstring = inspect.getdoc(part) if vars(part).get("__doc__") or inspect.isfunction(part) else None
+    return " ".join((docstring or module).split("\n\n")[0].split())
 
 
 def _shown(value: Any) -> Any:

@@ -129,14 +129,14 @@ def canonical(tree: Mapping[str, Any]) -> dict[str, Any]:
     words: dict[str, Any] = {}
     written: dict[str, str] = {}  # full key -> as it was written
     for key, value in tree.items():
-        for word, own in flatten({key: value}).items():
+        for word, given in flatten({key: value}).items():
             full = ALIASES.get(word, word)
-            if isinstance(own, type):  # of a part: a registered one has its name, another its import path
-                own = vars(own).get("name", f"{own.__module__}.{own.__qualname__}")
-            if full in words and words[full] != own:
-                twice = f"{written[full]}={words[full]} and {word}={own}"
+            if isinstance(given, type):  # of a part: a registered one has its name, another its import path
+                given = vars(given).get("name", f"{given.__module__}.{given.__qualname__}")
+            if full in words and words[full] != given:
+                twice = f"{written[full]}={words[full]} and {word}={given}"
                 raise NearkinError(f"{full!r} is given twice: {twice}; leave one of the two out")
-            words[full], written[full] = own, word
+            words[full], written[full] = given, word
     return words
 
 
@@ -146,7 +146,7 @@ def check_values(words: Mapping[str, Any]) -> None:
         if value == "":
             raise NearkinError(f"{key}='' is empty: give it a value, or leave it out")
         if isinstance(value, float) and not math.isfinite(value):
-            raise NearkinError(f"{key}={value}: input should be a finite number")
+            raise NearkinError(f"{key}={value}: must be a finite number")
         if not isinstance(value, (*PLAIN, list, tuple, Mapping, Path)):
             kind = type(value)
             raise NearkinError(

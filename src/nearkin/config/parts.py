@@ -38,7 +38,7 @@ class Settings(BaseModel):
     @classmethod
     def _is_no_boolean(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, bool) and is_number(cls.model_fields[info.field_name or ""].annotation):
-            raise ValueError("a number is needed, not true or false")
+            raise ValueError("must be a number, not true or false")
         return value
 
 
@@ -289,7 +289,7 @@ def check_foreign(registry: Registry, path: str, settings: Mapping[str, Any]) ->
         except (NameError, PydanticUserError, TypeError):  # an annotation that is for its author's tools alone
             continue
         if isinstance(value, bool) and is_number(annotation):
-            raise NearkinError(f"{registry.kind} {path}: {key}={value}: a number is needed, not true or false")
+            raise NearkinError(f"{registry.kind} {path}: {key}={value}: must be a number, not true or false")
         try:
             adapter.validate_python(value)
         except ValidationError as error:

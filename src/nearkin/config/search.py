@@ -42,7 +42,7 @@ def declared(cls: Any) -> dict[str, Space]:
     for key, space in search.items():
         if not isinstance(space, Space):
             raise NearkinError(
-                f"{cls.__name__}.search[{key!r}] is {space!r}: a space is needed, as nearkin.spaces.Space(0.1, 1)"
+                f"{cls.__name__}.search[{key!r}] is {space!r}: must be a space, such as nearkin.spaces.Space(0.1, 1)"
             )
     return dict(search)
 

@@ -261,8 +261,8 @@ def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         name = new.get(f"{part}.name")
         before = words.get(f"{part}.name", original_defaults(RunSpec)[f"{part}.name"][0] if part in NAMED else None)
         if name is not None and before is not None and name != before:
-            kept = {f"data.{key}" for key in DataSpec.model_fields} - {"data.name", "data.root", "data.exclude"}
-            gone += [key for key in words if key.startswith(f"{part}.") and key not in kept]
+            any_data = {f"data.{key}" for key in DataSpec.model_fields} - {"data.name", "data.root", "data.exclude"}
+            gone += [key for key in words if key.startswith(f"{part}.") and key not in any_data]
     backbone = new.get("model.backbone")
     if backbone is not None and words.get("model.backbone", backbone) != backbone:
         gone += [key for key in ("model.weights", "model.cut") if key in words]  # the other network's

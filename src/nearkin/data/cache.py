@@ -47,7 +47,7 @@ class Index:
     pixels: np.ndarray
     shapes: np.ndarray
     sizes: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     skipped: list[tuple[str, str]]
     sums: Sums | None
 
@@ -124,11 +124,11 @@ def open_images(
     }[form]
     index = _opened(folders[form], make, table, title, on_error, needs)
     if form == "decoded":
-        return Decoded(index.pixels, index.shapes, index.kept, index.skipped, index.sums)
+        return Decoded(index.pixels, index.shapes, index.rows, index.skipped, index.sums)
     if form == "packed":
-        return Packed(index.pixels, index.sizes, index.shapes, index.kept, index.skipped, index.sums)
-    paths = [(table.paths or ())[row] for row in index.kept]
-    return Files.of(paths, index.shapes, kept=index.kept, resize=resize, keep=most, skipped=index.skipped)
+        return Packed(index.pixels, index.sizes, index.shapes, index.rows, index.skipped, index.sums)
+    paths = [(table.paths or ())[row] for row in index.rows]
+    return Files.of(paths, index.shapes, rows=index.rows, resize=resize, keep=most, skipped=index.skipped)
 
 
 def held_images(name: str, *, resize: int, keep: int | None = None) -> Images | None:
@@ -136,9 +136,9 @@ def held_images(name: str, *, resize: int, keep: int | None = None) -> Images | 
     the files themselves may be gone."""
     size = str(resize) if keep in (None, resize) else f"{resize}to{keep}"
     if (index := _open(cache_dir() / "decoded" / f"{name}-{size}-v{FORMAT}")) is not None:
-        return Decoded(index.pixels, index.shapes, index.kept, index.skipped, index.sums)
+        return Decoded(index.pixels, index.shapes, index.rows, index.skipped, index.sums)
     if (index := _open(cache_dir() / "packed" / f"{name}-{size}-q{QUALITY}-v{FORMAT}")) is not None:
-        return Packed(index.pixels, index.sizes, index.shapes, index.kept, index.skipped, index.sums)
+        return Packed(index.pixels, index.sizes, index.shapes, index.rows, index.skipped, index.sums)
     return None
 
 
@@ -210,7 +210,7 @@ def _open(folder: Path) -> Index | None:
     file = folder / "pixels.bin"
     try:
         index = arrays_of(folder / "index.npz")
-        shapes, kept, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
+        shapes, rows, skipped = index["shapes"], index["kept"], json.loads(str(index["skipped"]))
         sizes = index["sizes"] if "sizes" in index else shapes.prod(1) * 3  # decoded before there were others
         pixels = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
     except UNREADABLE:
@@ -220,4 +220,4 @@ def _open(folder: Path) -> Index | None:
     sums = Sums(folder, index["sums"]) if "sums" in index and len(pixels) else None  # none: an older nearkin's
     if sums is not None and len(pixels) <= SMALL and not sums.all_right(pixels, sizes):
         return None
-    return Index(pixels, shapes, sizes, kept, [(path, reason) for path, reason in skipped], sums)
+    return Index(pixels, shapes, sizes, rows, [(path, reason) for path, reason in skipped], sums)

@@ -23,13 +23,13 @@ class Copies:
     """A group of files with equal content, and which of them to leave out; `dedupe` finds them.
 
     Fields:
-        kept: the path that stays, the first of the group; None when the files stand in several classes: nobody knows
+        stays: the path that stays, the first of the group; None when the files stand in several classes: nobody knows
             which class is right, so none stays
         left_out: the paths to leave out, in the order of the table
         classes: the names of their classes
     """
 
-    kept: str | None
+    stays: str | None
     left_out: list[str]
     classes: list[str]
 
@@ -55,7 +55,7 @@ def dedupe(table: Table) -> list[Copies]:
     the images of the table are no files.
 
         for group in nearkin.data.dedupe(nearkin.data.load_table("folder", "my_images")):
-            print(group.kept, group.left_out)
+            print(group.stays, group.left_out)
     """
     paths = _whole_paths(table)
     groups = []
@@ -63,9 +63,9 @@ def dedupe(table: Table) -> list[Copies]:
         first = {paths[row]: row for row in reversed(rows)}  # path -> its first row
         shown = [table.shown(row) for row in sorted(first.values())]
         classes = [table.classes[c] for c in np.unique(table.labels[rows])]
-        kept = shown.pop(0) if len(classes) == 1 else None
+        stays = shown.pop(0) if len(classes) == 1 else None
         if shown:
-            groups.append(Copies(kept, shown, classes))
+            groups.append(Copies(stays, shown, classes))
     return groups
 
 
@@ -74,8 +74,8 @@ def listed(groups: Sequence[Copies]) -> str:
     NearkinError when a path has a line break in it, which no list can hold."""
     lines = ["# images to leave out, for data.exclude=FILE; paths are relative to the root"]
     for group in groups:
-        if group.kept is not None:
-            lines.append(f"# equal to {group.kept}, which stays:")
+        if group.stays is not None:
+            lines.append(f"# equal to {group.stays}, which stays:")
         else:
             lines.append(f"# equal, but in the classes {and_more(group.classes)}, so none stays:")
         lines += [f"./{path}" if path[0] == "#" or path[0].isspace() else path for path in group.left_out]
@@ -103,17 +103,17 @@ def exclude(table: Table, file: Path | str) -> Table:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         names = (os.path.join(table.root or "", name) for name in (line, line.strip()))
-        meant = [whole for name in names if (whole := os.path.abspath(name)) in known]
-        gone.update(meant[:1])
-        if not meant:
+        matches = [whole for name in names if (whole := os.path.abspath(name)) in known]
+        gone.update(matches[:1])
+        if not matches:
             strange.append(repr(line.strip()[:200]))
     if strange:
         number = f"{len(strange):,} path{'s are' if len(strange) > 1 else ' is'}"
         where = f"; paths are relative to {table.root}" if table.root else ""
-        raise NearkinError(f"{setting}: {number} in no row of the data: {and_more(strange, 3)}{where}")
+        raise NearkinError(f"{setting}: {number} not among the data: {and_more(strange, 3)}{where}")
     rows = np.array([i for i, path in enumerate(paths) if path not in gone], np.int64)
     if len(rows) == 0:
-        raise NearkinError(f"{setting} leaves none of the {len(table):,} images; shorten the list")
+        raise NearkinError(f"{setting} leaves out all {len(table):,} images; shorten the list")
     return table.take(rows)
 
 

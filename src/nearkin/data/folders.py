@@ -185,7 +185,7 @@ def _records(file: Path) -> tuple[list[str], list[list[str]]]:
             there = f"columns, {separated}: {', '.join(header)}" if header else "it is empty"
             raise NearkinError(f"{file} has no column {name!r} ({there}); path and label are needed")
     if len(set(header)) != len(header):
-        raise NearkinError(f"{file} has two columns of one name (columns: {', '.join(header)})")
+        raise NearkinError(f"{file} has two columns of the same name (columns: {', '.join(header)})")
     if len(table) == 1:
         raise NearkinError(f"{file} lists no image")
     for number, record in enumerate(table[1:], start=1):

@@ -63,16 +63,16 @@ class Images:
     """N images, each of its own shape: `images[i]` is (H, W, 3) uint8, RGB; what a `PixelSource` reads.
 
     `open_images(table, ...)` makes it. Where unreadable images were skipped, N is smaller than the table;
-    `table.take(images.kept)` is the table of the images that are here.
+    `table.take(images.rows)` is the table of the images that are here.
 
     Fields:
         shapes: (N, 2) height and width of each image
-        kept: (N,) the row of the table that each image is of
+        rows: (N,) the row of the table that each image is of
         skipped: path and reason of each image that could not be read
     """
 
     shapes: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     skipped: Skipped
 
     def __len__(self) -> int:
@@ -83,8 +83,8 @@ class Images:
 
     def alone(self) -> "Images":
         """The same images, without rows of a table and without the names of what was skipped."""
-        own: Any = self
-        return replace(own, kept=np.arange(len(self)), skipped=[])
+        images: Any = self
+        return replace(images, rows=np.arange(len(self)), skipped=[])
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,19 @@ class Decoded(Images):
     """N decoded images, each of its own shape: `images[i]` is (H, W, 3) uint8, RGB.
 
     `decoded(table, ...)` makes it, `Decoded.of(array)` too; a `PixelSource` reads it. Where unreadable images were
-    skipped, N is smaller than the table; `table.take(images.kept)` is the table of the images that are here.
+    skipped, N is smaller than the table; `table.take(images.rows)` is the table of the images that are here.
 
     Fields:
         pixels: (bytes,) uint8, all images one after another; a memory-mapped file or an array
         sums: what each image is compared with when it is read first; None: an array, or a file without sums
         shapes: (N, 2) height and width of each image
-        kept: (N,) the row of the table that each image is of
+        rows: (N,) the row of the table that each image is of
         skipped: path and reason of each image that could not be read
     """
 
     pixels: np.ndarray
     shapes: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     skipped: Skipped = field(default_factory=list)
     sums: Sums | None = None
 
@@ -138,13 +138,13 @@ class Packed(Images):
         jpegs: (bytes,) uint8, the memory-mapped file
         sizes: (N,) the bytes of each JPEG
         sums: as in `Decoded`
-        shapes, kept, skipped: as in `Images`
+        shapes, rows, skipped: as in `Images`
     """
 
     jpegs: np.ndarray
     sizes: np.ndarray
     shapes: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     skipped: Skipped = field(default_factory=list)
     sums: Sums | None = None
 
@@ -176,14 +176,14 @@ class Files(Images):
     Fields:
         names: (bytes,) uint8, the paths of all files, one after another
         ends: (N + 1,) where in `names` each begins, and where the last ends
-        shapes, kept, skipped: as in `Images`
+        shapes, rows, skipped: as in `Images`
         resize, keep: what an image's shorter side is brought to: at least resize, at most keep
     """
 
     names: np.ndarray
     ends: np.ndarray
     shapes: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     resize: int
     keep: int
     skipped: Skipped = field(default_factory=list)
@@ -203,7 +203,7 @@ class Files(Images):
         except UnreadableImage as error:
             raise UnreadableImage(path, error.reason, SKIP) from None
         if image.shape[:2] != tuple(self.shapes[index]):
-            raise NearkinError(f"{path} is another image than when the data were read; start again")
+            raise NearkinError(f"{path} has changed since the data were read; start again")
         return image
 
 

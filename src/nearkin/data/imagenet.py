@@ -75,7 +75,7 @@ class ImageNet:
         if folders(root / "val"):
             return _sorted_images(root / "val")
         if not images_in(root / "val"):
-            raise NearkinError(f"{root / 'val'} holds no images; 50,000 belong there")
+            raise NearkinError(f"{root / 'val'} holds no images; it should hold the 50,000 validation images")
         for place in (root, *root.parents[: len(KAGGLE.parts)], root / "val"):
             if os.path.isfile(place / LIST):
                 return _listed(place / LIST, root / "val")

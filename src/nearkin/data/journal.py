@@ -65,10 +65,10 @@ class Journal:
     def __len__(self) -> int:
         return len(self.numbers) // 4
 
-    def add(self, kept: bytes | memoryview, shape: tuple[int, int]) -> None:
+    def add(self, content: bytes | memoryview, shape: tuple[int, int]) -> None:
         """Append an image."""
-        self._pixels.write(kept)
-        self._note([*shape, memoryview(kept).nbytes, zlib.crc32(kept)])
+        self._pixels.write(content)
+        self._note([*shape, memoryview(content).nbytes, zlib.crc32(content)])
 
     def skip(self, reason: str) -> None:
         """Note that an image is unreadable."""
@@ -188,15 +188,15 @@ def _add_all(journal: Journal, make: Callable, paths: Sequence[Path], title: str
 
 def _write_index(journal: Journal, paths: list[str]) -> None:
     numbers = np.array(journal.numbers, np.int64).reshape(-1, 4)
-    kept = np.flatnonzero(numbers[:, 0])
+    rows = np.flatnonzero(numbers[:, 0])
     skipped = [(paths[row], reason) for row, reason in journal.reasons.items()]
-    if not len(kept):
+    if not len(rows):
         shutil.rmtree(journal.part, ignore_errors=True)
         raise NearkinError(f"all {len(paths)} images are unreadable; the first, {skipped[0][0]}: {skipped[0][1]}")
     with open(journal.part / "index.npz", "wb") as file:
-        told = np.array(json.dumps(skipped))
-        sums = numbers[kept, 3].astype(np.uint32)
-        np.savez(file, shapes=numbers[kept, :2], kept=kept, sizes=numbers[kept, 2], sums=sums, skipped=told)
+        reasons = np.array(json.dumps(skipped))
+        sums = numbers[rows, 3].astype(np.uint32)
+        np.savez(file, shapes=numbers[rows, :2], kept=rows, sizes=numbers[rows, 2], sums=sums, skipped=reasons)
         file.flush()
         os.fsync(file.fileno())
 

@@ -91,10 +91,10 @@ class PixelSource:
 
     def _centred(self, indices: np.ndarray, side: int, flips: np.ndarray | None = None) -> Tensor:
         flips = np.zeros(len(indices), bool) if flips is None else flips
-        held = self.images if isinstance(self.images, Decoded) and self.resize in (None, side) else None
-        if held is not None and held.in_memory and (held.shapes == side).all():
+        decoded = self.images if isinstance(self.images, Decoded) and self.resize in (None, side) else None
+        if decoded is not None and decoded.in_memory and (decoded.shapes == side).all():
             if side not in self._whole:  # transposed once, then only indexed
-                whole = held.pixels.reshape(-1, side, side, 3)
+                whole = decoded.pixels.reshape(-1, side, side, 3)
                 self._whole[side] = np.ascontiguousarray(whole.transpose(0, 3, 1, 2))
             batch = self._whole[side][indices]
             if flips.any():

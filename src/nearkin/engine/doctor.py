@@ -102,6 +102,6 @@ def _disk() -> Finding:
     existing = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(existing).free
     state: Literal["ok", "trap"] = "ok" if free > 2e9 else "trap"
-    held = BYTES.text(sum(entry.size for entry in cached()))
-    detail = f"{place} holds {held}, {BYTES.text(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
+    used = BYTES.text(sum(entry.size for entry in cached()))
+    detail = f"{place} holds {used}, {BYTES.text(free)} free (nearkin cache list; another place: NEARKIN_CACHE=DIR)"
     return Finding("cache", state, detail)

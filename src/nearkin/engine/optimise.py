@@ -24,7 +24,7 @@ def make_optimiser(spec: TrainSpec, model: Model, objective: Method) -> torch.op
     groups = model.trainable_groups() + [{**g, "new": True} for g in objective.parameter_groups()]
     if unknown := set(spec.groups) - {g["name"] for g in groups}:
         known = ", ".join(g["name"] for g in groups)
-        raise NearkinError(f"train.groups.{sorted(unknown)[0]}: there is no such group; choices: {known}")
+        raise NearkinError(f"train.groups.{sorted(unknown)[0]}: no such group; choices: {known}")
     if not groups:
         raise NearkinError(
             "there is nothing to train: the network is frozen up to its end (model.cut=all, model.head=none) and the "

@@ -130,5 +130,5 @@ def _check_classes(sets: Sets) -> None:
             "every class has one item" if sets.self_index is not None else "the queries' classes are absent from it"
         )
         raise NearkinError(
-            f"no query has another item of its class in the gallery ({reason}): no query has anything to find"
+            f"no query has another item of its class in the gallery ({reason}): no query has a match to find"
         )

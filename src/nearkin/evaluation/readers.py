@@ -198,4 +198,6 @@ def _find(arrays: dict[str, Any], names: tuple[str, ...], path: str | Path, what
     fitting = [name for name, value in arrays.items() if np.ndim(value) == ndim]
     if len(fitting) == 1:
         return arrays[fitting[0]]
-    raise NearkinError(f"{path} holds {', '.join(arrays)}: which are the {what}? Name one of them {names[0]!r}")
+    raise NearkinError(
+        f"{path} holds {', '.join(arrays)}: which of them holds the {what}? Name one of them {names[0]!r}"
+    )

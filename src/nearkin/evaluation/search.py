@@ -108,8 +108,8 @@ def search(
         raise NearkinError(
             f"budget_mib={budget_mib}: at least {least / 2**20:.0f} MiB are needed for k={k}, D={query.shape[1]}"
         )
-    held = Best.bytes_held(k) * len(query)
-    if tiles.symmetric and held + tiles.bytes + max(BYTES_ALL_PASS, BYTES_PER_KEY * k * TILE) <= budget:
+    best_bytes = Best.bytes_held(k) * len(query)
+    if tiles.symmetric and best_bytes + tiles.bytes + max(BYTES_ALL_PASS, BYTES_PER_KEY * k * TILE) <= budget:
         return _both_ways(tiles, k, progress)
     rows = min(TILE, int((budget - tiles.bytes) // (BYTES_PER_KEY * k)))  # how many can be ranked at a time
     return _by_rows(tiles, k, rows, progress)

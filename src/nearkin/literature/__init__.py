@@ -4,8 +4,8 @@
     tables        tables, table, sources: 60 tables of five publications, each with its protocol and what is wrong in it
     table         PublishedTable, Cell: one of them
     claims        claims, claim: 44 claims of the sources, each checked against the source's own tables
-    own           the same claims, decided from the seeds of a study of one's own
-    matching      OwnRow: which row of a study is which row of a claim
+    decisions     the same claims, decided from the seeds of a study of one's own
+    matching      StudyRow: which row of a study is which row of a claim
 
 How a claim is decided: own rows in the claim's experiments (_experiments) give comparisons (_comparisons, _orders),
 and those p values for the claim and against it (_evidence).

@@ -12,7 +12,7 @@ from nearkin.literature._orders import correlations, gains, rank_order, ranks
 from nearkin.literature.matching import (
     ALWAYS,
     SEPARATED,
-    OwnRow,
+    StudyRow,
     fits,
     grouped,
     place_of,
@@ -37,7 +37,7 @@ def compared(condition: Mapping[str, Any], experiments: Sequence[Experiment]) ->
     return [Joint(parts, one_suffices=True)] if parts and condition.get("need") == "any" else parts
 
 
-def _measured(condition: Mapping[str, Any], one: Experiment, rows: Sequence[OwnRow]) -> Measured:
+def _measured(condition: Mapping[str, Any], one: Experiment, rows: Sequence[StudyRow]) -> Measured:
     """Metric, its words, and the values of rows: for every metric and evaluation that all of them have."""
     metrics, evaluations = condition["metric"], condition.get("evaluation", [SEPARATED])
     for metric in metrics:
@@ -69,7 +69,7 @@ def _mean_difference(condition: Mapping[str, Any], experiments: Sequence[Experim
     return [contrast(words, weighted, metric, bounds)]
 
 
-def _pairs(condition: Mapping[str, Any], one: Experiment) -> list[tuple[OwnRow, OwnRow]]:
+def _pairs(condition: Mapping[str, Any], one: Experiment) -> list[tuple[StudyRow, StudyRow]]:
     """The rows of either side with settings that are otherwise equal."""
     if methods := condition.get("methods"):  # both sides are laid over each method
         bases = [settings_of(method) for method in methods]
@@ -91,7 +91,7 @@ def _pairs(condition: Mapping[str, Any], one: Experiment) -> list[tuple[OwnRow, 
     return pairs
 
 
-def _alike(ours: list[OwnRow], theirs: list[OwnRow], keys: list[str]) -> list[tuple[OwnRow, OwnRow]]:
+def _alike(ours: list[StudyRow], theirs: list[StudyRow], keys: list[str]) -> list[tuple[StudyRow, StudyRow]]:
     return [(a, b) for a in ours for b in theirs if a is not b and place_of(a, keys) == place_of(b, keys)]
 
 
@@ -104,7 +104,7 @@ def _best(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Pa
             return incomplete("the best") if pairs else []
         rows = list(dict.fromkeys(row for pair in pairs for row in pair))
         for metric, words, values in _measured(condition, one, rows):
-            leads: dict[OwnRow, list[Evidence | Joint]] = {}
+            leads: dict[StudyRow, list[Evidence | Joint]] = {}
             value = dict(zip(rows, values, strict=True))
             for a, b in pairs:
                 name = f"{a.name} less {b.name}{words}"

@@ -4,58 +4,66 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nearkin.literature.matching import SEPARATED, OwnRow, fits, grouped, settings_of, shared_keys, words_of
+from nearkin.literature.matching import SEPARATED, StudyRow, fits, grouped, settings_of, shared_keys, words_of
 from nearkin.statistics.unit import Row
 
-Group = list[list[OwnRow]]  # of equal settings: the rows of every method
+Group = list[list[StudyRow]]  # of equal settings: the rows of every method
 
 
 @dataclass
 class Missing:
-    """What a study lacks for a claim, in words."""
+    """What a study lacks for a claim, each once."""
 
-    rows: list[str] = field(default_factory=list)
-    metrics: list[str] = field(default_factory=list)
+    rows: dict[str, None] = field(default_factory=dict)  # in words
+    metrics: dict[tuple[str, str], None] = field(default_factory=dict)  # metric, evaluation
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.metrics)
+
+    def add(self, other: "Missing") -> None:
+        """What another condition of the claim lacks."""
+        self.rows |= other.rows
+        self.metrics |= other.metrics
+
+    def words(self, study: str) -> list[str]:
+        """Metrics, with the command that measures them in this study, and rows."""
+        metrics = []
+        for metric, evaluation in self.metrics:
+            joined = "" if evaluation == SEPARATED else f" --evaluation {evaluation}"
+            words = f"the metric {metric}{' of joined folds' if joined else ''}"
+            if not metric.startswith("train."):  # which training leaves, or nobody can measure
+                words += f": `nearkin compare {study}{joined} --metric {metric}` measures it"
+            metrics.append(words)
+        return [*metrics, *self.rows]
 
 
 @dataclass(frozen=True)
 class Experiment:
     """The rows of one of a claim's experiments (a data set, and where it names them a network and a size)."""
 
-    rows: Sequence[OwnRow]
+    rows: Sequence[StudyRow]
     missing: Missing  # of all experiments of the claim
     words: str = ""  # what tells it apart from the others: data.name=cub, model.dim=64
     where: str = ""  # the same for the words of a comparison, which name the rows: ` on cub`
-    study: str = "STUDY"  # what `nearkin compare` is given to measure what is missing
 
     def lack(self, what: str) -> None:
         """Note that rows are missing."""
-        note = what + (f" at {self.words}" if self.words else "")
-        if note not in self.missing.rows:
-            self.missing.rows.append(note)
+        self.missing.rows[what + (f" at {self.words}" if self.words else "")] = None
 
-    def rows_with(self, settings: Mapping[str, Any]) -> list[OwnRow]:
+    def rows_with(self, settings: Mapping[str, Any]) -> list[StudyRow]:
         """The rows with these settings; it is noted if there are none."""
         rows = [row for row in self.rows if fits(row.spec, settings)]
         if not rows:
             self.lack(words_of(settings))
         return rows
 
-    def values(self, rows: Sequence[OwnRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:
-        """The values of rows by one metric; None where one of them lacks it, which is noted with what measures it."""
+    def values(self, rows: Sequence[StudyRow], metric: str, evaluation: str = SEPARATED) -> list[Row] | None:
+        """The values of rows by one metric; None where one of them lacks it, which is noted."""
         values = [row.values(metric, evaluation) for row in rows]
-        if None not in values:
-            return [value for value in values if value is not None]
-        joined = "" if evaluation == SEPARATED else f" --evaluation {evaluation}"
-        note = f"the metric {metric}{' of joined folds' if joined else ''}"
-        if not metric.startswith("train."):  # which training leaves, or nobody can measure
-            note += f": `nearkin compare {self.study}{joined} --metric {metric}` measures it"
-        if note not in self.missing.metrics:
-            self.missing.metrics.append(note)
-        return None
+        if None in values:
+            self.missing.metrics[metric, evaluation] = None
+            return None
+        return [value for value in values if value is not None]
 
     def groups(self, methods: Sequence[Any], *, single: bool = False) -> list[Group]:
         """The groups of equal settings in which every method was run; `single`: with one row each."""

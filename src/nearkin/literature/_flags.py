@@ -9,7 +9,7 @@ transposed          a null cell of a symmetric table, read from its other half
 not symmetric       the two halves of a symmetric table differ: a row has most likely slipped by one cell
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, stdev
@@ -125,23 +125,30 @@ def _tournament(tables: Tables) -> Iterator[tuple[str, Flag]]:
     printed = tables.get("thesis_t11")
     if printed is None:
         return
-    compared = experiments(tables, printed.dataset[0])
+    computed = {method: over_ranks(r) for method, r in ranks_of(experiments(tables, printed.dataset[0])).items()}
     for i, row in enumerate(printed.rows):
-        ranks = [_rank(row.method, table) for table in compared]
-        ours = {"total": sum(ranks), "average": fmean(ranks), "std": stdev(ranks)}
         for j, column in enumerate(printed.columns):
-            cell = row.cells[j]
-            if isinstance(cell, Cell) and abs(cell.mean - ours[column.name]) > ROUNDING:
-                words = f"{row.method}: {column} is printed {cell.mean:g}; tables 6 to 8 give {ours[column.name]:.2f}"
+            cell, value = row.cells[j], computed[row.method][column.name]
+            if isinstance(cell, Cell) and abs(cell.mean - value) > ROUNDING:
+                words = f"{row.method}: {column} is printed {cell.mean:g}; tables 6 to 8 give {value:.2f}"
                 yield printed.id, Flag("misprint", words, ((i, j),))
 
 
-def _rank(method: str, table: PublishedTable) -> float:
-    """The rank of a method by Recall@1; equal ones share the mean of their ranks. As `statistics.ranks.tournament` has
-    it, without numpy: `nearkin published` should be there at once."""
-    scores = {name: score for name in table.methods if (score := table.value(name, "R@1")) is not None}
-    above = sum(score > scores[method] for score in scores.values())
-    return above + (1 + list(scores.values()).count(scores[method])) / 2
+def ranks_of(tables: Sequence[PublishedTable]) -> dict[str, list[float]]:
+    """Method -> its rank by Recall@1 in each table; equal ones share the mean of their ranks. As
+    `statistics.ranks.tournament` has it, without numpy: `nearkin published` should be there at once."""
+    ranks: dict[str, list[float]] = {method: [] for method in tables[0].methods}
+    for table in tables:
+        scores = {method: score for method in table.methods if (score := table.value(method, "R@1")) is not None}
+        for method, score in scores.items():
+            above = sum(other > score for other in scores.values())
+            ranks[method].append(above + (1 + list(scores.values()).count(score)) / 2)
+    return ranks
+
+
+def over_ranks(ranks: Sequence[float]) -> dict[str, float]:
+    """What a tournament says of the ranks of a method."""
+    return {"total": sum(ranks), "average": fmean(ranks), "std": stdev(ranks)}
 
 
 def _folds(tables: Tables) -> Iterator[tuple[str, Flag]]:

@@ -43,13 +43,13 @@ class Claim:
     stated_in_source: bool  # False: its words stand in the main paper
     twin: dict[str, Any] | None  # what the user's study must contain, in words
     note: str
-    own: dict[str, Any] | None  # the same for code (own.py)
-    own_needs: str = ""  # without one: what it would take
+    in_study: dict[str, Any] | None  # the same for code (decisions.py)
+    study_needs: str = ""  # without one: what it would take
 
     @property
     def metrics(self) -> list[str]:
         """The metrics that the claim needs in the user's study."""
-        conditions = self.own["conditions"] if self.own else []
+        conditions = self.in_study["conditions"] if self.in_study else []
         return [metric for condition in conditions for metric in condition.get("metric", condition.get("of"))]
 
 
@@ -94,10 +94,10 @@ def check_source(claim: Claim) -> Checked:
     any_will_do = claim.check.get("need") == "any"
     if op == "between":
         pairs = _paired(left, [0.0])
-        held = [None if x is None else bound[0] <= x <= bound[1] for x in left]
+        outcomes = [None if x is None else bound[0] <= x <= bound[1] for x in left]
     else:
         pairs = _paired(left, _values(bound))
-        held = [None if x is None or y is None else OPS[op](x, y) for x, y in pairs]
+        outcomes = [None if x is None or y is None else OPS[op](x, y) for x, y in pairs]
     read = [(x, y) for x, y in pairs if x is not None and y is not None]
     single = op == "between" or not isinstance(bound, list | dict)  # one number on the right: the left value is shown
     shown_values = [x if single else _exact(x - y) for x, y in read]
@@ -109,9 +109,9 @@ def check_source(claim: Claim) -> Checked:
         if op == "=="
         else (max if highest else min)(shown_values)
     )
-    settled, open_ = any(held) if any_will_do else not any(h is False for h in held), None in held
+    settled, open_ = any(outcomes) if any_will_do else False not in outcomes, None in outcomes
     holds: bool | None = settled if settled == any_will_do or not open_ else None
-    return Checked(holds, measured, len(held), sum(h is True for h in held), held.count(None))
+    return Checked(holds, measured, len(outcomes), outcomes.count(True), outcomes.count(None))
 
 
 def _exact(value: float) -> float:

@@ -18,7 +18,7 @@ SEPARATED = "separated"
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRow:
+class StudyRow:
     """A row of a study, as claims see it.
 
     Parameters:
@@ -71,7 +71,7 @@ def settings_of(method: Any) -> dict[str, Any]:
     return settings | ({"loss.name": list(LIFTED)} if settings.get("loss.name") == LIFTED[0] else {})
 
 
-def shared_keys(selected: Sequence[Sequence[OwnRow]], named: Iterable[str], *, ablation: bool = False) -> list[str]:
+def shared_keys(selected: Sequence[Sequence[StudyRow]], named: Iterable[str], *, ablation: bool = False) -> list[str]:
     """The settings that rows must share to be compared. Those that a claim itself names are free; in an ablation the
     hyper-parameters of loss and miner count too."""
     free = set(named)
@@ -84,14 +84,14 @@ def shared_keys(selected: Sequence[Sequence[OwnRow]], named: Iterable[str], *, a
     return [*(key for key in ALWAYS if key not in free), *several]
 
 
-def place_of(row: OwnRow, keys: Iterable[str]) -> tuple[str, ...]:
+def place_of(row: StudyRow, keys: Iterable[str]) -> tuple[str, ...]:
     """Its images and the values of these settings; rows of the same place may be compared."""
     return (row.data, *(repr(row.spec.get(key)) for key in keys))
 
 
-def grouped(rows: Iterable[OwnRow], keys: Sequence[str]) -> dict[tuple[str, ...], list[OwnRow]]:
+def grouped(rows: Iterable[StudyRow], keys: Sequence[str]) -> dict[tuple[str, ...], list[StudyRow]]:
     """Rows by their place, each once."""
-    groups: dict[tuple[str, ...], list[OwnRow]] = {}
+    groups: dict[tuple[str, ...], list[StudyRow]] = {}
     for row in rows:
         group = groups.setdefault(place_of(row, keys), [])
         if row not in group:

@@ -1,14 +1,10 @@
 """One published table: rows of methods, columns of metrics, and what a reader must know of its cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nearkin.errors import NearkinError, choices
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Column(NamedTuple):
@@ -78,7 +74,10 @@ class PublishedTable:
     def decimals(self, column: int) -> int | None:
         """How many decimals the numbers of a column are printed with; None where very small ones stand beside large
         ones."""
-        return _decimals([row.cells[column] for row in self.rows])
+        cells = [row.cells[column] for row in self.rows]
+        numbers = [number for cell in cells if isinstance(cell, Cell) for number in cell if number is not None]
+        most = max((len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in numbers), default=0)
+        return most if most <= 2 else None
 
     def find(self, column: str, part: str | None = None) -> int:
         """The place of a column."""
@@ -105,18 +104,3 @@ class PublishedTable:
         if isinstance(cell, str):
             raise NearkinError(f"table {self.id}, {method}, {column}: {cell!r} is no number")
         return None if cell is None else cell.mean
-
-
-def _decimals(cells: Sequence[Cell | str | None]) -> int | None:
-    """How many decimals the numbers of a column have; None where it holds very small ones beside large ones."""
-    values = [value for cell in cells if isinstance(cell, Cell) for value in cell if value is not None]
-    most = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
-    return most if most <= 2 else None
-
-
-def scores(tables: Sequence[PublishedTable], column: str = "R@1") -> "tuple[list[str], NDArray[np.float64]]":
-    """One column of tables with the same methods, for a tournament: methods, and one row of scores per table. (N, k)"""
-    import numpy as np  # here: reading tables takes none
-
-    methods = tables[0].methods
-    return methods, np.array([[table.value(method, column) for method in methods] for table in tables], dtype=float)

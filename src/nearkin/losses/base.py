@@ -152,9 +152,9 @@ class Loss(nn.Module):
                 f"class numbers, {f'0 to {count - 1}' if count else 'from 0'}, the same in every batch"
             )
         if ref_emb is not None and not pairs.square and not self.accepts:
-            raise NearkinError(f"{name} compares samples with class vectors of its own: no ref_emb beside them")
+            raise NearkinError(f"{name} compares samples with its own class vectors and takes no ref_emb")
         if self.needs_square and not pairs.square:
-            raise NearkinError(f"{name} compares references with each other: no memory beside it, and no ref_emb")
+            raise NearkinError(f"{name} compares references with each other and takes neither a memory nor ref_emb")
         return pairs, tuples
 
     @property
@@ -178,7 +178,7 @@ class Loss(nn.Module):
         if isinstance(tuples, PairMasks) and tuples.positive.shape != shape:
             raise NearkinError(
                 f"the miner's masks have shape {tuple(tuples.positive.shape)}, the batch and its references {shape}: "
-                "mine the batch that the loss is given"
+                "mine the same batch that is given to the loss"
             )
         return tuples
 

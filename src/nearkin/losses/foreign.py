@@ -65,7 +65,7 @@ class ForeignLoss(Loss):
         """
         name = type(self.module).__name__
         if self.plain and any(beside is not None for beside in (tuples, indices_tuple, ref_emb)):
-            raise NearkinError(f"{name} takes embeddings and labels alone: no tuples of a miner, no ref_emb")
+            raise NearkinError(f"{name} takes embeddings and labels alone, neither a miner's tuples nor ref_emb")
         pairs, tuples = self.given(embeddings, labels, tuples, ref_emb, ref_labels, indices_tuple)
         indices = None if tuples is None else as_indices(tuples)
         if not len(pairs.z) or not len(pairs.reference_z):

@@ -75,14 +75,14 @@ def imagenet(name: str) -> Path:
             f"weights='imagenet' are known for {', '.join(sorted([*KNOWN, *PACKAGED]))}, not for {name}; give the path "
             "of a local checkpoint (weights=PATH)"
         )
-    place, files = folder(), [each.file for each in KNOWN[name]]
+    place, files = folder(), [checkpoint.file for checkpoint in KNOWN[name]]
     for file in files if place is not None else ():
         if (place / file).is_file():  # type: ignore[operator]
             return place / file  # type: ignore[operator]
     where = f"the folder {VARIABLE} is not set" if place is None else f"{VARIABLE}={place} has none"
     remedy = f"download {KNOWN[name][0].url} into " + ("a folder and name it" if place is None else "it")
     raise NearkinError(
-        f"weights='imagenet' of {name} are one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
+        f"weights='imagenet' of {name} come in one of the files {', '.join(files)}, but {where}; {remedy} (`nearkin "
         "doctor --weights` lists all), or give the path of a local checkpoint (weights=PATH)"
     )
 

@@ -124,7 +124,7 @@ class NCAHead(LinearMap):
         if free is not None and needed > free:
             raise NearkinError(
                 f"model.head=nca compares all {len(x):,} training images with each other: that takes "
-                f"{needed / 2**30:.1f} GiB of memory, {free / 2**30:.1f} are free; use lda or pca_whitening"
+                f"{needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} are free; use lda or pca_whitening"
             )
         analysis = NeighborhoodComponentsAnalysis(dim, init="pca", max_iter=self.iterations, random_state=0).fit(
             x, labels

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from nearkin.comparison.claims import claims_table, measured_claims
 from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.method import Method
-from nearkin.comparison.tables import claims_table, measured_claims
 from nearkin.errors import NearkinError
 from nearkin.literature.table import Column as Published
 from nearkin.literature.table import PublishedTable

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin.comparison.compare import DATA_KEYS, Comparison, canonical_metric, compare, lacks
-from nearkin.comparison.gather import Gathered, Member, label_of
+from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method
 from nearkin.comparison.rows import methods_of, row_of
 from nearkin.errors import NearkinError
@@ -89,7 +89,7 @@ class Board:
         """Any value of a row's runs, as a row: folds and settings are averaged by the same rule as its metrics."""
 
         def setting(member: Member) -> tuple[str, ...]:
-            return tuple(label_of(member, key) for key in self.comparison.block_keys)
+            return tuple(member.label(key) for key in self.comparison.block_keys)
 
         return row_of(method.name, method.members, "", setting=setting, value=value)
 

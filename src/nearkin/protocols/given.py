@@ -107,5 +107,7 @@ class QueryGallery(FixedVal):
         place = np.arange(len(rows)) - np.repeat(start, size)  # of a row in its class
         query = place < np.repeat(query_counts, size)
         if not query.any():
-            raise NearkinError("protocol=query_gallery: every test class has one image; no query has anything to find")
+            raise NearkinError(
+                "protocol=query_gallery: every test class has only one image, so no query has a match to find"
+            )
         return Split(split.train, split.val, TestRows(np.sort(rows[query]), np.sort(rows[~query])))

@@ -162,7 +162,7 @@ def read_data(data: DataSpec, known: dict[str, Data] | None = None, table: Table
             table, resize=data.resize or 0, keep=data.keep, cache=data.cache, on_error=data.on_error, known_hash=name
         )
         if skipped := images.skipped:
-            table, hashes = table.take(images.kept), [hashes[row] for row in images.kept]
+            table, hashes = table.take(images.rows), [hashes[row] for row in images.rows]
             name = data_hash(table, hashes)
     loaded = Data(table, images, name, skipped, hashes)
     if known is not None:

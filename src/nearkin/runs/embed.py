@@ -66,9 +66,9 @@ class Embedder:
 
     def _pixels(self, images: Sequence[Any], before: int) -> Tensor:
         """The network's input from images, before which stand others in the list."""
-        read = (as_pixels(image, f"image {number}") for number, image in enumerate(images, before + 1))
-        kept = (fitted(pixels, self.resize, self.keep) for pixels in read)  # as training kept its images
-        pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in kept])
+        decoded = (as_pixels(image, f"image {number}") for number, image in enumerate(images, before + 1))
+        resized = (fitted(pixels, self.resize, self.keep) for pixels in decoded)  # as training kept its images
+        pixels = np.stack([centre(shorter_side(image, self.resize), self.size) for image in resized])
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device)  # (B, 3, size, size)
 
 

@@ -114,7 +114,7 @@ def conditions(where: Where) -> dict[str, list[str]]:
     for word in shlex.split(where) if isinstance(where, str) else where:
         key, equals, value = word.partition("=")
         if not equals or not key or not value:
-            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, as backbone=resnet50")
+            raise NearkinError(f"where={word!r}: KEY=VALUE is needed, such as backbone=resnet50")
         values.setdefault(key, []).append(value)
     return values
 

@@ -208,7 +208,7 @@ def check_groups(spec: RunSpec, method: Method) -> None:
     """Refuse settings of a parameter group that neither the network nor the method has."""
     groups = {"backbone", "head", *(group["name"] for group in method.parameter_groups())}
     if unknown := sorted(set(spec.train.groups) - groups):
-        raise NearkinError(f"train.groups.{unknown[0]}: there is no such group; {choices(unknown[0], groups)}")
+        raise NearkinError(f"train.groups.{unknown[0]}: no such group; {choices(unknown[0], groups)}")
 
 
 @lru_cache(maxsize=16)

@@ -77,7 +77,7 @@ class Store:
             return matches[0]
         if matches:
             hashes = ", ".join(run.hash for run in matches)
-            raise NearkinError(f"{name!r} is the beginning of {len(matches)} runs: {hashes}")
+            raise NearkinError(f"{name!r} is ambiguous: {len(matches)} runs begin with it: {hashes}")
         raise NearkinError(f"no run {name!r} in {self.root}: {choices(name, [r.hash for r in self.runs()])}")
 
     @property

@@ -90,8 +90,8 @@ def measure(
     check_distance(distance)
     for name in metrics or ():
         parse(name)
-    held = ranks().share(lambda: _holds_embeddings(run))  # the same in all processes
-    tested = TestSet.of(run) if held else _embedded(run, spec or run.spec, device)
+    embedded = ranks().share(lambda: _holds_embeddings(run))  # the same in all processes
+    tested = TestSet.of(run) if embedded else _embedded(run, spec or run.spec, device)
     if not ranks().first:
         return {}
     customary, wanted = _customary(run, tested), _wanted(run, tested, metrics, k)

@@ -55,7 +55,9 @@ class LocalProcesses(Executor):
 
     def wait(self, working: Sequence[Working], seconds: float) -> None:
         """The end of a process wakes it."""
-        connection.wait([each.process.sentinel for each in working if isinstance(each, LocalProcess)], timeout=seconds)
+        connection.wait(
+            [started.process.sentinel for started in working if isinstance(started, LocalProcess)], timeout=seconds
+        )
 
     def close(self) -> None:
         """End all processes."""

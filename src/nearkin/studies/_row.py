@@ -60,13 +60,8 @@ def _folds_of(unit: Unit) -> list[float]:
 
 def used(units: dict[str, Unit]) -> list[Key]:
     """Which runs the values of a row stand on."""
-    shared = [unit.alone for unit in units.values()]
-    return list(
-        dict.fromkeys(
-            Key(seed, place)
-            for each in shared
-            if not isinstance(each, Nothing)
-            for seed in each.seeds
-            for place in each.places
-        )
-    )
+    keys: dict[Key, None] = {}
+    for unit in units.values():
+        if not isinstance(shared := unit.alone, Nothing):
+            keys |= {Key(seed, place): None for seed in shared.seeds for place in shared.places}
+    return list(keys)

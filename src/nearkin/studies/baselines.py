@@ -47,7 +47,7 @@ def parse_baselines(value: Any, where: str) -> tuple[str, ...]:
         return tuple(BASELINES)
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
-        raise NearkinError(f"baselines={value!r} in {where}: customary, all, none, or a list of names")
+        raise NearkinError(f"baselines={value!r} in {where}: must be customary, all, none, or a list of names")
     for name in names:
         if not isinstance(name, str) or name not in BASELINES:
             raise NearkinError(f"baselines={name!r} in {where}: {choices(str(name), [*BASELINES, 'all', 'none'])}")
@@ -66,7 +66,7 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
     there = {name(cell.spec) for cell in cells if cell.spec.train.epochs == 0}
     first = min((cell.fold for cell in cells if cell.fold is not None), default=None)
     trained = [cell for cell in cells if cell.spec.train.epochs != 0 and cell.fold == first]
-    found = []
+    untrained = []
     for baseline in names:
         groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
         for cell in trained:
@@ -87,5 +87,5 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
             elif labels:  # every axis changes the network
                 labels[0] = f"{labels[0]}, {label}"
             cell, spec = group[0]
-            found.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))
-    return found
+            untrained.append(Cell(tuple(labels), cell.seed, spec, cell.fold, baseline))
+    return untrained

@@ -17,8 +17,8 @@ def budget_of(
     """What one row of a comparison was given, in words; empty for untrained networks and unfinished rows. Joined folds
     have as many times the size; `trials` are those of the search that chose the row's settings, `searched_epochs` what
     they were trained for, all together."""
-    told = [run.read_json("final.json") for run in runs]
-    if not told or not any(each["epochs_trained"] for each in told):
+    finals = [run.read_json("final.json") for run in runs]
+    if not any(final["epochs_trained"] for final in finals):
         return {}
     specs = [run.stored for run in runs]
     times = folds if joined else 1
@@ -26,30 +26,31 @@ def budget_of(
     return {
         "trials": f"{trials} of {searched_epochs:,} epochs in all" if searched_epochs else str(trials),
         "epochs": _all(str(spec["train"]["epochs"]) for spec in specs),
-        "steps": _all(f"{each['steps']:,}" for each in told),
+        "steps": _all(f"{final['steps']:,}" for final in finals),
         "images seen": _all(
-            f"{each['steps'] * spec['train']['batch']:,}" for each, spec in zip(told, specs, strict=True)
+            f"{final['steps'] * spec['train']['batch']:,}" for final, spec in zip(finals, specs, strict=True)
         ),
         "network": _all(_network(spec) for spec in specs),
         "size": _all(size),
         "seeds": str(seeds),
         "folds": str(folds),
-        "selection": _all(each["rule"] + (f" by {each['select']}" if each["select"] else "") for each in told),
+        "selection": _all(final["rule"] + (f" by {final['select']}" if final["select"] else "") for final in finals),
     }
 
 
 def unequal(budgets: Mapping[str, Mapping[str, str]]) -> list[str]:
     """One sentence for each thing that rows differ in. `budgets` is name of a row -> what it was given."""
     given = {name: budget for name, budget in budgets.items() if budget}
-    found = []
-    for key in BUDGET:
-        groups: dict[str, list[str]] = {}
-        for name, budget in given.items():
-            groups.setdefault(budget[key], []).append(name)
-        if len(groups) > 1:
-            words = "; ".join(f"{value} ({and_more(names, 3)})" for value, names in groups.items())
-            found.append(f"unequal {key}: {words}")
-    return found
+    words = {key: differing({name: budget[key] for name, budget in given.items()}) for key in BUDGET}
+    return [f"unequal {key}: {text}" for key, text in words.items() if text]
+
+
+def differing(values: Mapping[str, str]) -> str:
+    """`5 (triplet, margin); 3 (contrastive)`: which rows have which value; empty where all have the same."""
+    names: dict[str, list[str]] = {}
+    for name, value in values.items():
+        names.setdefault(value, []).append(name)
+    return "; ".join(f"{value} ({and_more(rows, 3)})" for value, rows in names.items()) if len(names) > 1 else ""
 
 
 def _network(spec: Mapping[str, Any]) -> str:
@@ -61,5 +62,5 @@ def _network(spec: Mapping[str, Any]) -> str:
 
 def _all(values: Any) -> str:
     """The one value, or the least and the largest: seeds of a row may have stopped at different steps."""
-    found = sorted(set(values), key=lambda text: (len(text), text))
-    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+    ordered = sorted(set(values), key=lambda text: (len(text), text))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

@@ -64,7 +64,7 @@ class RunsProgress:
 
     def __init__(self, jobs: Sequence[Job], workers: int):
         self.jobs, self.pace = jobs, Pace(workers)
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def table(self) -> Table:
         """What runs now, how far everything is, and the time left."""
@@ -86,8 +86,8 @@ class RunsProgress:
     def ended(self) -> list[str]:
         """The runs that have ended since the last call."""
         news = {name_of(job): job.state for job in self.jobs if job.state in ("done", "failed")}
-        lines = [f"{state}: {name}" for name, state in news.items() if name not in self._told]
-        self._told |= news.keys()
+        lines = [f"{state}: {name}" for name, state in news.items() if name not in self._reported]
+        self._reported |= news.keys()
         return lines
 
 

@@ -59,15 +59,15 @@ def running() -> str | None:
     try:
         from ray._private.services import canonicalize_bootstrap_address
 
-        found = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
-        check(found or "")
-        return found
+        address = canonicalize_bootstrap_address(None)  # type: ignore[arg-type]
+        check(address or "")
+        return address
     except (ImportError, NearkinError):  # what is noted on the disk may be long gone
         return None
 
 
 def check(address: str) -> None:
-    """Refuse an address at which nobody answers."""
+    """Refuse an address at which nothing answers."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
         raise NearkinError(f"address={address}: HOST:PORT, as `ray start --head` prints it, or nothing")
@@ -76,7 +76,7 @@ def check(address: str) -> None:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NearkinError(
-            f"address={address}: nobody answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
+            f"address={address}: nothing answers there ({reason}); `ray start --head --port=PORT` begins a cluster"
         ) from None
 
 

@@ -89,7 +89,9 @@ def read_study(
             raise NearkinError(f"unknown key {key!r} in {path}: {choices(str(key), KEYS)}")
     name = str(content.get("name") or path.stem)
     if not re.fullmatch(r"\w[\w .+-]*", name):
-        raise NearkinError(f"name: {name!r} in {path}: it names files: letters, digits, space and . _ - + are possible")
+        raise NearkinError(
+            f"name: {name!r} in {path}: it names files, so only letters, digits, space and . _ - + are possible"
+        )
     if not any(content.get(key) for key in ("base", "bases", "axes")):
         raise NearkinError(f"{path} has neither base nor axes: there is nothing to run")
     axes = _axes(content, path)
@@ -98,25 +100,29 @@ def read_study(
     evaluations = _some(content.get("evaluations", ["separated"]), EVALUATIONS, "evaluations", path)
     metrics = content.get("metrics", ["recall@1", "map_at_r"])
     if not isinstance(metrics, list) or not metrics:
-        raise NearkinError(f"metrics={metrics!r} in {path}: a list of names, as in [recall@1, map_at_r, train.rho]")
+        raise NearkinError(
+            f"metrics={metrics!r} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
+        )
     baselines = parse_baselines(content.get("baselines", "customary"), str(path))
     cells = _cells(content, axes, seeds, words, path)
     if readings != ("chosen",):  # the test needs every epoch; no run's name changes
         cells = [Cell(c.labels, c.seed, make_spec(c.spec, {"train.curve": True}), c.fold) for c in cells]
     if "concatenated" in evaluations and any(cell.fold is None for cell in cells):
-        raise NearkinError(f"evaluations in {path}: concatenated joins the folds of a protocol; there is no folds: all")
+        raise NearkinError(
+            f"evaluations in {path}: concatenated joins the folds of a protocol, but the study has none; add folds: all"
+        )
     names = tuple(axes)
-    told = content.get("tune")
-    if tune is not None and isinstance(told, dict | None):
-        told = {**(told or {}), **tune}
-    if told is not None:  # tuned rows come beside these (tuning/tuned.py)
+    tuning = content.get("tune")
+    if tune is not None and isinstance(tuning, dict | None):
+        tuning = {**(tuning or {}), **tune}
+    if tuning is not None:  # tuned rows come beside these (tuning/tuned.py)
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
-    found = [_metric(str(m)) for m in metrics]
-    _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *found], f"axes and metrics in {path}")
+    columns = [_metric(str(m)) for m in metrics]
+    _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
-        name, names, tuple(cells), tuple(found), text, str(content.get("twin") or ""), readings, evaluations, told
+        name, names, tuple(cells), tuple(columns), text, str(content.get("twin") or ""), readings, evaluations, tuning
     )
 
 
@@ -124,7 +130,7 @@ def _real(content: dict[str, Any], words: Mapping[str, Any], path: Path) -> dict
     """The file as it is for the real data, if a root is given and the file knows them; else without `real`."""
     real = content.pop("real", None) or {}
     if not isinstance(real, dict) or "real" in real:
-        raise NearkinError(f"real={real!r} in {path}: keys of the study, as in {{base: {{dataset: cub}}}}")
+        raise NearkinError(f"real={real!r} in {path}: must hold keys of the study, such as {{base: {{dataset: cub}}}}")
     return {**content, **real} if "data.root" in words else content
 
 
@@ -134,12 +140,14 @@ def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, d
     bases = content.get("bases")
     if bases is not None and isinstance(axes, dict):
         if not isinstance(bases, dict) or "base" in axes:
-            raise NearkinError(f"bases={bases!r} in {path}: a mapping from labels to words, and no axis named base")
+            raise NearkinError(
+                f"bases={bases!r} in {path}: must be a mapping from labels to words, without an axis named base"
+            )
         axes = {"base": bases, **axes}
     if not isinstance(axes, dict) or not all(isinstance(a, dict | list) and a for a in axes.values()):
-        raise NearkinError(f"axes in {path}: each is a list of values or a mapping from labels to words")
+        raise NearkinError(f"axes in {path}: each must be a list of values or a mapping from labels to words")
     if "seed" in axes or "train.seed" in axes:
-        raise NearkinError(f"axes in {path}: seeds are no axis; write seeds: [0, 1, 2] beside the axes")
+        raise NearkinError(f"axes in {path}: seeds cannot be an axis; write seeds: [0, 1, 2] beside the axes")
     points = {str(key): _points(str(key), values) for key, values in axes.items()}
     for key, place in points.items():
         _distinct([label for label, _ in place], f"axis {key!r} in {path}")
@@ -155,16 +163,16 @@ def _cells(
 ) -> list[Cell]:
     base = content.get("base")
     if base is not None and not isinstance(base, dict):
-        raise NearkinError(f"base={base!r} in {path}: a mapping of words, such as {{dataset: glyphs, dim: 64}}")
+        raise NearkinError(f"base={base!r} in {path}: must be a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     cells = []
     for place in itertools.product(*axes.values()):
-        own = [each for _, each in place]
-        under = [own.pop(0)] if content.get("bases") is not None else []
+        points = [point for _, point in place]
+        under = [points.pop(0)] if content.get("bases") is not None else []
         labels = tuple(label for label, _ in place)
-        for fold in _folds(content.get("folds"), make_spec(base, *under, words, *own), path):
+        for fold in _folds(content.get("folds"), make_spec(base, *under, words, *points), path):
             for seed in seeds:
                 last = {"train.seed": seed} | ({} if fold is None else {"protocol.fold": fold})
-                cells.append(Cell(labels, seed, make_spec(base, *under, words, *own, last), fold))
+                cells.append(Cell(labels, seed, make_spec(base, *under, words, *points, last), fold))
     return cells
 
 
@@ -174,7 +182,9 @@ def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
         return [None]
     protocol = spec.protocol.cls
     if not (isinstance(protocol, type) and issubclass(protocol, Folds)):
-        raise NearkinError(f"folds={asked!r} in {path}: protocol={spec.protocol.name} has none; kfold and mlrc have")
+        raise NearkinError(
+            f"folds={asked!r} in {path}: protocol={spec.protocol.name} has no folds; kfold and mlrc have them"
+        )
     count = spec.protocol.params.get("folds", hyperparameters(protocol)["folds"].default)
     folds = list(range(count)) if asked == "all" else _numbers(asked, "folds", path)
     for fold in folds:
@@ -184,7 +194,7 @@ def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
 
 def _numbers(values: Any, what: str, path: Path) -> list[int]:
     if not isinstance(values, list) or not all(type(v) is int for v in values) or not values:
-        raise NearkinError(f"{what}={values!r} in {path}: a list of whole numbers")
+        raise NearkinError(f"{what}={values!r} in {path}: must be a list of whole numbers")
     _distinct(values, f"{what} in {path}")
     return values
 
@@ -192,7 +202,7 @@ def _numbers(values: Any, what: str, path: Path) -> list[int]:
 def _some(values: Any, known: Any, what: str, path: Path) -> tuple[str, ...]:
     names = list(known) if values == "all" else values
     if not isinstance(names, list) or not names:
-        raise NearkinError(f"{what}={values!r} in {path}: a list of {', '.join(known)}; or all")
+        raise NearkinError(f"{what}={values!r} in {path}: must be all, or a list of {', '.join(known)}")
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise NearkinError(f"{what}={name!r} in {path}: {choices(str(name), known)}")
@@ -203,14 +213,14 @@ def _some(values: Any, known: Any, what: str, path: Path) -> tuple[str, ...]:
 def _distinct(values: list[Any], where: str) -> None:
     twice = sorted({str(v) for v in values if values.count(v) > 1})
     if twice:
-        raise NearkinError(f"{where}: {', '.join(twice)} stands twice; the same run is not a second result")
+        raise NearkinError(f"{where}: {', '.join(twice)} is listed twice; the same run is not a second result")
 
 
 def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(values, dict):
         for label, words in values.items():
             if words is not None and not isinstance(words, dict):
-                raise NearkinError(f"axis {key!r}: {label}: {words!r} is no mapping, such as {{loss: triplet}}")
+                raise NearkinError(f"axis {key!r}: {label}: {words!r} is not a mapping, such as {{loss: triplet}}")
         return [(str(label), words or {}) for label, words in values.items()]
     return [(str(value), {key: value}) for value in values]
 
@@ -219,9 +229,9 @@ def _metric(name: str) -> str:
     """Its name as results have it; an unknown one is an error before anything is trained."""
     if name.startswith("train."):
         if name.removeprefix("train.") not in SPACE:
-            raise NearkinError(f"metric {name!r}: {choices(name, [f'train.{each}' for each in SPACE])}")
+            raise NearkinError(f"metric {name!r}: {choices(name, [f'train.{space}' for space in SPACE])}")
         return name
-    found = parse(name)
-    if not found:
+    parsed = parse(name)
+    if not parsed:
         raise NearkinError(f"metric {name!r}: which k? For example {name}@1")
-    return found[0].key
+    return parsed[0].key

@@ -26,7 +26,7 @@ def concatenated(runs: list[Run]) -> TestSet:
     for run, other in zip(runs, sets, strict=True):
         if not first.same_images(other):
             raise NearkinError(f"runs {runs[0].hash} and {run.hash} were tested on different images: nothing to join")
-    z = torch.cat([unit(each.z) for each in sets], 1)  # (N, D₁ + D₂ + ...)
+    z = torch.cat([unit(tested.z) for tested in sets], 1)  # (N, D₁ + D₂ + ...)
     return TestSet(z, first.labels, first.roles, first.rows)
 
 
@@ -40,8 +40,8 @@ def joined_metrics(runs: list[Run], metrics: list[str], folder: Path) -> dict[st
         known |= concatenated(runs).evaluate(metrics=missing).metrics
         file = _file(runs, folder)
         with atomic(file) as scratch:
-            told = {"runs": [run.hash for run in runs], "metrics": known}
-            (scratch / file.name).write_text(json.dumps(with_sum(told), indent=1) + "\n")
+            content = {"runs": [run.hash for run in runs], "metrics": known}
+            (scratch / file.name).write_text(json.dumps(with_sum(content), indent=1) + "\n")
     return {metric: known[metric] for metric in metrics}
 
 

@@ -53,11 +53,11 @@ class Pace:
 def seconds_per_batch(spec: RunSpec, data_hash: str, store: Store) -> float:
     """What a batch of this network costs: the median of stored runs of the same network, data and batch, else a few
     steps that are tried."""
-    told = [each for run in store.runs() if (each := _told(run, spec, data_hash)) is not None]
-    return statistics.median(told) if told else _tried(spec)
+    costs = [cost for run in store.runs() if (cost := _stored_cost(run, spec, data_hash)) is not None]
+    return statistics.median(costs) if costs else _tried(spec)
 
 
-def _told(run: Run, spec: RunSpec, data_hash: str) -> float | None:
+def _stored_cost(run: Run, spec: RunSpec, data_hash: str) -> float | None:
     try:
         head, final = run.head(), run.read_json("final.json") if run.final else None
     except Exception:  # a damaged run tells nothing

@@ -53,9 +53,9 @@ READINGS: dict[str, tuple[str, Callable[[list[dict[str, Any]]], dict[str, float]
 def read(run: Run, reading: str, select: str) -> dict[str, float | None]:
     """What a reading tells of a run that is done; an untrained network has one epoch. Empty without a test curve."""
     _, of = READINGS[reading]
-    found = numbers(run, select)
+    chosen = numbers(run, select)
     if of is None or run.read_json("final.json")["epochs_trained"] == 0:
-        return found
+        return chosen
     if not (run.path / "curve.json").exists():
         return {}
     return {**of(run.read_json("curve.json")["epochs"])}

@@ -129,7 +129,7 @@ def take_part(jobs: list[Job], part: str) -> None:
     match = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
     number, of = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= of:
-        raise NearkinError(f"part={part}: a part of all, as 3/16: from 1/16 to 16/16")
+        raise NearkinError(f"part={part}: must be PART/PARTS, such as 3/16: from 1/16 to 16/16")
     for place, job in enumerate(job for job in jobs if job.same is None):
         job.part = place % of == number - 1
 

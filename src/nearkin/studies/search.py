@@ -113,8 +113,8 @@ def searches_of(study: Study, known: dict[str, Data] | None = None) -> list[Sear
     known = {} if known is None else known
     if settings["seed"] in {cell.seed for cell in study.cells}:
         raise NearkinError(
-            f"tune.seed={settings['seed']} is a seed of study {study.name}: its final runs would repeat what chose "
-            "their settings; take another"
+            f"tune.seed={settings['seed']} is also a seed of study {study.name}: its final runs would repeat the "
+            "trials that chose their settings; use another"
         )
     words = {"purpose": "trial", "train.seed": settings["seed"], "train.curve": False}
     words |= {} if settings["epochs"] is None else {"train.epochs": settings["epochs"]}
@@ -134,32 +134,36 @@ def searches_of(study: Study, known: dict[str, Data] | None = None) -> list[Sear
 def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
     """`tune:` of a study's file with its defaults."""
     if not isinstance(tune, Mapping):
-        raise NearkinError(f"tune={tune!r} of study {where}: a mapping, as {{trials: 20}}")
+        raise NearkinError(f"tune={tune!r} of study {where}: must be a mapping, such as {{trials: 20}}")
     for key in tune:
         if key not in DEFAULTS:
             raise NearkinError(f"tune.{key} of study {where}: {choices(str(key), DEFAULTS)}")
     settings = DEFAULTS | dict(tune)
     for key in ("trials", "epochs"):
         if (value := settings[key]) is not None and (type(value) is not int or value < 1):
-            raise NearkinError(f"tune.{key}={value!r} of study {where}: a whole number, at least 1")
+            raise NearkinError(f"tune.{key}={value!r} of study {where}: must be a whole number of at least 1")
     if type(settings["seed"]) is not int:
-        raise NearkinError(f"tune.seed={settings['seed']!r} of study {where}: a whole number")
+        raise NearkinError(f"tune.seed={settings['seed']!r} of study {where}: must be a whole number")
     if settings["sampler"] not in SAMPLERS:
         known = choices(str(settings["sampler"]), SAMPLERS)
         raise NearkinError(f"tune.sampler={settings['sampler']!r} of study {where}: {known}")
     if (halving := settings["halving"]) is not None:
         if type(halving) is not int or halving < 2:
-            raise NearkinError(f"tune.halving={halving!r} of study {where}: of how many trials one goes on; 2 or more")
+            raise NearkinError(
+                f"tune.halving={halving!r} of study {where}: one trial in this many goes on, so it must be 2 or more"
+            )
         if "sampler" not in tune:
             settings["sampler"] = "random"
         if settings["sampler"] == "tpe":
             raise NearkinError(
-                "tune.halving with sampler tpe: what was stopped early is no result to learn from; "
-                "random, grid or coordinate"
+                "tune.halving does not go with sampler tpe, which cannot learn from trials that were stopped early; "
+                "use random, grid or coordinate"
             )
     if not isinstance(settings["search"], Mapping):
         given = settings["search"]
-        raise NearkinError(f"tune.search={given!r} of study {where}: key -> space, as {{train.lr: [0.001, 0.01]}}")
+        raise NearkinError(
+            f"tune.search={given!r} of study {where}: must map settings to spaces, as in {{train.lr: [0.001, 0.01]}}"
+        )
     return settings
 
 
@@ -182,7 +186,7 @@ def _search(
     rungs = [epochs]
     while settings["halving"] and (first := rungs[0] // settings["halving"] // every * every) >= 1:
         rungs.insert(0, first)
-    starts = tuple(prepare(each, known).hash for each in specs)
+    starts = tuple(prepare(spec, known).hash for spec in specs)
     return Search(
         study,
         labels,

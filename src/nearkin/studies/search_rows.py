@@ -56,7 +56,7 @@ class SearchProgress:
 
     def __init__(self, searching: Searching):
         self.searching, self.look = searching, Look()
-        self._told = {ledger.name: -1 for ledger in searching.ledgers}
+        self._reported = {ledger.name: -1 for ledger in searching.ledgers}
 
     def table(self) -> Table:
         """How far every search is, what is best so far, and the time left."""
@@ -78,8 +78,8 @@ class SearchProgress:
         lines = []
         for ledger in self.searching.ledgers:
             count = _ended(ledger)
-            if count > self._told[ledger.name]:
-                self._told[ledger.name] = count
+            if count > self._reported[ledger.name]:
+                self._reported[ledger.name] = count
                 best, unit = ledger.best(), unit_of(ledger.search.select)
                 so_far = "" if best is None else f", best {unit.text(best.score)} {unit.mark}".rstrip()
                 lines.append(f"{ledger.search.name}: {counted(count, 'trial')}{so_far}")

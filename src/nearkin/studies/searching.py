@@ -120,7 +120,7 @@ class Searching:
     def check_all_carried_out(self) -> None:
         """An error where a search could not come to its end now."""
         for name, why in self.passing.items():
-            raise NearkinError(f"search {name} could not be carried on with: {why}; the same command goes on")
+            raise NearkinError(f"search {name} stopped: {why}; the same command continues it")
 
     def left(self) -> float | None:
         """Seconds until all is done, from what was done since it began; None while nothing can be said."""

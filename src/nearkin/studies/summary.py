@@ -33,15 +33,12 @@ def rows_of(study: Study, jobs: list[Job], folder: Path | None = None) -> list[R
                 row = _row(study, mine, labels, evaluation, reading, folder)
                 if evaluation == "separated" or row.values:
                     rows.append(row)
-    sign = -(metric_of(study.select).sign or 1)
-    first = study.columns[0]
-
-    def key(row: Row) -> float:
-        validated = [each for each in rows if each.labels[: len(study.axes)] == row.labels[: len(study.axes)]]
-        found = next((each.mean[first] for each in validated if first in each.mean), None)
-        return math.inf if found is None else sign * found
-
-    return sorted(rows, key=key)
+    sign, first, axes = metric_of(study.select).sign or 1, study.columns[0], len(study.axes)
+    validation: dict[tuple[str, ...], float] = {}  # of every place on the axes, whatever epochs its rows tell
+    for row in rows:
+        if first in row.mean:
+            validation.setdefault(row.labels[:axes], -sign * row.mean[first])
+    return sorted(rows, key=lambda row: validation.get(row.labels[:axes], math.inf))
 
 
 def _row(
@@ -66,33 +63,30 @@ def _row(
     words += [epoch] if study.reads else []
     units = {}
     for metric in study.columns:
-        values = {
-            key: value
-            for key, told in numbers_of.items()
-            if (value := told.get(metric)) is not None and math.isfinite(value)
-        }
+        stored = {key: numbers.get(metric) for key, numbers in numbers_of.items()}
+        values = {key: value for key, value in stored.items() if value is not None and math.isfinite(value)}
         if (unit := Unit(" ".join(labels), values)).values:
             units[metric] = unit
     row = Row((*labels, *words), sum(job.state == "failed" for job in jobs), units, reading)
-    behind = [job for key in used(units) for job in sources[key]]
-    given = {job.cell.fold for job in behind}
+    averaged = [job for key in used(units) for job in sources[key]]
+    present = {job.cell.fold for job in averaged}
     row.budget = budget_of(
-        [job.run for job in behind],
+        [job.run for job in averaged],
         row.seeds,
-        len(given),
+        len(present),
         joined=evaluation == "concatenated",
         trials=max(job.cell.trials for job in jobs),
         searched_epochs=max(job.cell.searched_epochs for job in jobs),
     )
-    row.lacks = tuple(sorted(fold for fold in folds - given if fold is not None)) if behind else ()
+    row.lacks = tuple(sorted(fold for fold in folds - present if fold is not None)) if averaged else ()
     return row
 
 
 def notes_of(study: Study, rows: list[Row]) -> list[str]:
     """What a reader of the table must know: unequal budgets, missing folds, and how much a reading flatters."""
-    told = [row for row in rows if row.reading == "chosen"] or rows
+    chosen = [row for row in rows if row.reading == "chosen"] or rows
     words = len(study.axes) + (len(study.evaluations) > 1)
-    names = {" ".join(row.labels[:words]) or study.name: row for row in told}
+    names = {" ".join(row.labels[:words]) or study.name: row for row in chosen}
     notes = unequal({name: row.budget for name, row in names.items()})
     for folds in dict.fromkeys(row.lacks for row in names.values() if row.lacks):
         without = [name for name, row in names.items() if row.lacks == folds]
@@ -111,14 +105,12 @@ def notes_of(study: Study, rows: list[Row]) -> list[str]:
 def _flattery(study: Study, rows: list[Row], reading: str) -> list[str]:
     """By how much a reading lies above the chosen epoch, for each metric: the mean over rows of the difference on the
     seeds and folds that both have."""
-    plain = {row.labels[:-1]: row for row in rows if row.reading == "chosen"}
-    pairs = [(row, plain[row.labels[:-1]]) for row in rows if row.reading == reading and row.labels[:-1] in plain]
+    chosen = {row.labels[:-1]: row.units for row in rows if row.reading == "chosen"}
+    pairs = [(row.units, chosen.get(row.labels[:-1], {})) for row in rows if row.reading == reading]
     gains = []
     for metric in study.asked:
-        known = [
-            common([a.units[metric], b.units[metric]]) for a, b in pairs if metric in a.units and metric in b.units
-        ]
-        differences = [float((each.values[0] - each.values[1]).mean()) for each in known if isinstance(each, Common)]
+        overlaps = [common([a[metric], b[metric]]) for a, b in pairs if metric in a and metric in b]
+        differences = [float((o.values[0] - o.values[1]).mean()) for o in overlaps if isinstance(o, Common)]
         if differences and metric_of(metric).is_share:
             gains.append(f"{metric} {POINTS.text(statistics.fmean(differences), signed=True)}")
     return gains

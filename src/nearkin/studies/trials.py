@@ -69,7 +69,7 @@ class Ledger:
     def trials(self) -> list[Trial]:
         """All trials, in the order in which they began. One that has its last result is complete, whatever a kill kept
         from being noted."""
-        found = []
+        trials = []
         for stored in self.study.get_trials(deepcopy=False):
             results = stored.intermediate_values
             scores = tuple(self.search.sign * results[rung] for rung in sorted(results))
@@ -77,8 +77,8 @@ class Ledger:
             if state == RUNNING and len(scores) == len(self.search.rungs):
                 state = COMPLETE
             values, error = stored.user_attrs["values"], stored.user_attrs.get("error", "")
-            found.append(Trial(stored.number, values, scores, state, error))
-        return found
+            trials.append(Trial(stored.number, values, scores, state, error))
+        return trials
 
     def claim(self) -> Claim | None:
         """A trial to carry on with: one that was left behind, one that is promoted to its next rung, or a new one."""

@@ -21,7 +21,7 @@ from nearkin.literature._comparisons import compared
 from nearkin.literature._evidence import Joint, Parts
 from nearkin.literature._experiments import Experiment, Missing
 from nearkin.literature.claims import Claim
-from nearkin.literature.matching import OwnRow, fits
+from nearkin.literature.matching import StudyRow, fits
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.paired import holm
 
@@ -72,12 +72,12 @@ class _Weighed:
         return min(1.0, 2 * min(self.p_for, self.p_against))
 
 
-def decide(claim: Claim, rows: Sequence[OwnRow], study: str = "STUDY") -> Verdict:
+def decide(claim: Claim, rows: Sequence[StudyRow], study: str = "STUDY") -> Verdict:
     """Decide one claim by itself from the rows of a study."""
     return decide_together([claim], rows, study)[0]
 
 
-def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str = "STUDY") -> list[Verdict]:
+def decide_together(claims: Sequence[Claim], rows: Sequence[StudyRow], study: str = "STUDY") -> list[Verdict]:
     """Decide claims that are shown together.
 
     Parameters:
@@ -86,41 +86,36 @@ def decide_together(claims: Sequence[Claim], rows: Sequence[OwnRow], study: str 
         study: what `nearkin compare` is given to measure a metric that is missing.
     """
     trained = [row for row in rows if row.spec.get("train.epochs") != 0]
-    weighed = [_weigh(claim, trained, study) for claim in claims]
-    plain = {i: one.p for i, one in enumerate(weighed) if one.p is not None}
-    corrected = dict(zip(plain, holm(list(plain.values())).tolist(), strict=True))
-    return [_verdict(one, corrected.get(i)) for i, one in enumerate(weighed)]
+    weighed = [_weigh(claim, trained) for claim in claims]
+    tested = {i: one.p for i, one in enumerate(weighed) if one.p is not None}
+    corrected = dict(zip(tested, holm(list(tested.values())).tolist(), strict=True))
+    return [_verdict(one, corrected.get(i), study) for i, one in enumerate(weighed)]
 
 
-def _weigh(claim: Claim, rows: Sequence[OwnRow], study: str) -> _Weighed:
-    if claim.own is None:
-        needs = f"it would take {claim.own_needs}" if claim.twin else claim.own_needs
+def _weigh(claim: Claim, rows: Sequence[StudyRow]) -> _Weighed:
+    if claim.in_study is None:
+        needs = f"it would take {claim.study_needs}" if claim.twin else claim.study_needs
         return _Weighed(None, Missing(), elsewhere=needs)
-    every = {"data.name": [NAMES[name] for name in claim.data], **claim.own.get("every", {})}
-    for key, required in {**every, **claim.own.get("needs", {})}.items():
+    every = {"data.name": [NAMES[name] for name in claim.data], **claim.in_study.get("every", {})}
+    for key, required in {**every, **claim.in_study.get("needs", {})}.items():
         alike = [row for row in rows if fits(row.spec, {key: required})]
         if not alike:
             ours = sorted({str(row.spec.get(key)) for row in rows})
-            return _Weighed(
-                None,
-                Missing(),
-                elsewhere=f"it is about {key} {_words(required)}"
-                + (f"; these runs have {_words(ours)}" if ours else ""),
-            )
+            have = f"; these runs have {_words(ours)}" if ours else ""
+            return _Weighed(None, Missing(), elsewhere=f"it is about {key} {_words(required)}{have}")
         rows = alike
-    rows, differs = _closest(claim.own.get("at", {}), rows)
-    conditions, missing, parts = claim.own["conditions"], Missing(), Parts()
+    rows, differs = _closest(claim.in_study.get("at", {}), rows)
+    conditions, missing, parts = claim.in_study["conditions"], Missing(), Parts()
     for condition in conditions:
         lacking = Missing()
-        parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking, study))
-        missing.rows += [words for words in lacking.rows if words not in missing.rows]
-        missing.metrics += [words for words in lacking.metrics if words not in missing.metrics]
+        parts += compared(condition, _experiments(every, condition.get("where", {}), rows, lacking))
+        missing.add(lacking)
     one_suffices = all(condition.get("need") == "any" for condition in conditions)
     return _Weighed(Joint(parts) if parts else None, missing, differs, one_suffices=one_suffices)
 
 
 def _experiments(
-    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[OwnRow], missing: Missing, study: str
+    every: dict[str, list[Any]], where: dict[str, Any], rows: Sequence[StudyRow], missing: Missing
 ) -> list[Experiment]:
     """The rows of each data set, network, size, ... of which a claim says that it holds there."""
     named = {key: values if key not in where else [where[key]] for key, values in every.items()}
@@ -131,11 +126,11 @@ def _experiments(
         words = ", ".join(f"{key}={settings[key]}" for key in several)
         on = f" on {settings['data.name']}" if "data.name" in several else ""
         alike = [row for row in rows if fits(row.spec, settings)]
-        experiments.append(Experiment(alike, missing, words, on, study))
+        experiments.append(Experiment(alike, missing, words, on))
     return experiments
 
 
-def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRow], str]:
+def _closest(at: dict[str, Any], rows: Sequence[StudyRow]) -> tuple[Sequence[StudyRow], str]:
     """The rows with the source's settings; where there are none all of them, and what differs, in words."""
     differs = []
     for key, required in at.items():
@@ -147,8 +142,8 @@ def _closest(at: dict[str, Any], rows: Sequence[OwnRow]) -> tuple[Sequence[OwnRo
     return rows, "; ".join(differs)
 
 
-def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
-    lacks = f"the study lacks {_list([*weighed.missing.metrics, *weighed.missing.rows])}"
+def _verdict(weighed: _Weighed, p: float | None, study: str) -> Verdict:
+    lacks = f"the study lacks {and_more(weighed.missing.words(study), 3, '; ')}"
     if weighed.joint is None:  # a metric is missed of rows that are there
         return Verdict(OPEN if weighed.missing.metrics else ELSEWHERE, weighed.elsewhere or lacks)
     against = weighed.p_against < weighed.p_for
@@ -163,11 +158,6 @@ def _verdict(weighed: _Weighed, p: float | None) -> Verdict:
     leaf, count = weighed.joint.telling(against=against), len(weighed.joint.leaves)
     words = leaf.sentence() + (f"; {which} of {count} comparisons" if count > 1 else "")
     return Verdict(state, words, leaf.mean, leaf.low, leaf.high, leaf.unit, weighed.differs, p)
-
-
-def _list(items: Sequence[str], shown: int = 3) -> str:
-    rest = len(items) - shown
-    return "; ".join(items[:shown]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _words(values: Any) -> str:
