@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nearkin.present import Bars, Chart, Dots, Lines, Points
-from nearkin.present.chart import ROW, escaped
+from nearkin.present.chart import ROW
+from nearkin.present.drawing import escaped
 
 MOST = 30  # names along an axis, or lines, that can still be told apart
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nearkin.present.chart import INK, ROW, SOFT, Chart, canvas, escaped, label, texts
+from nearkin.present.chart import ROW, Chart
+from nearkin.present.drawing import INK, SOFT, canvas, escaped, label, texts
 from nearkin.present.table import Table
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Heatmap(Chart):
         if self.band is not None:
             return scale * self.band[0], scale * self.band[1]
         values = [value for row in z for value in row if value is not None] or [0.0]
-        return min(0.0, *values) if len(values) > 1 else min(0.0, values[0]), max(values)
+        return min(0.0, *values), max(values)
 
     def traces(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """One trace; numbers stand in the cells of a small one."""
@@ -309,39 +310,23 @@ class Panels(Chart):
             small = wide > 3
             axes.set_title(label(chart.title), fontsize=9 if small else 11)
             axes.tick_params(labelsize=8 if small else 10)
-            axes.xaxis.label.set_size(8 if small else 10)
-            axes.yaxis.label.set_size(8 if small else 10)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.label.set_size(8 if small else 10)
         for axes in grid[len(self.charts) :]:
             axes.axis("off")
-        names = dict(zip(*reversed(first_legend(self.charts, figure)), strict=True))
-        if len(names) > 1:
-            figure.legend(names.values(), names.keys(), frameon=False, loc="outside lower center", ncols=3, fontsize=9)
+        handles = {
+            name: handle
+            for axes, chart in zip(grid, self.charts, strict=False)
+            if chart.by
+            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        if len(handles) > 1:
+            figure.legend(
+                handles.values(), handles.keys(), frameon=False, loc="outside lower center", ncols=3, fontsize=9
+            )
         return figure
 
     def describe(self) -> dict[str, Any]:
         """The descriptions of its charts."""
         words = {"title": self.title, "alt": self.alt, "notes": list(self.notes), "across": self.across}
         return {"form": "Panels", "name": self.name, **words, "charts": [chart.describe() for chart in self.charts]}
-
-
-def first_legend(charts: Sequence[Chart], figure: Figure) -> tuple[list[Any], list[str]]:
-    """The handles and names of all panels, of charts that tell groups apart."""
-    handles, names = [], []
-    for axes, chart in zip(figure.axes, charts, strict=False):
-        if chart.by:
-            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.append(handle)
-                names.append(name)
-    return handles, names
-
-
-def described(description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
-    """The chart of a stored description, over the tables by name."""
-    given = dict(description)
-    if given["form"] == "Panels":
-        del given["form"]
-        return Panels(**{**given, "charts": [described(chart, tables) for chart in given["charts"]]})
-    if given["form"] == "Pictures":
-        del given["form"]
-        return Pictures(**given)
-    return Chart.described(given, tables)
