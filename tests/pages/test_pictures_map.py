@@ -136,7 +136,7 @@ def test_the_section_has_every_point_and_its_words(tmp_path):
     assert points.table.column("class") == tested.labels.tolist()
     assert str(points.html()).count("<circle data-i") == 60
     assert sum(tile is not None for tile in points.data()["tiles"]) == len(sprite) == 24
-    assert drawn.still.alt in str(drawn.html()).replace("&#39;", "'")
+    assert drawn.alt in str(drawn.html()).replace("&#39;", "'")
     on_map = [row["row"] for row in drawn.table.records() if row["where"] == "map"]
     assert len(set(on_map)) == len(on_map) > 4
 

@@ -31,10 +31,9 @@ def embedding_map(tested: Tested, method: Method = "tsne", most: int = MOST) -> 
     _ = tested.sets  # refuses what has no direction
     key = _key(tested, method, most)
     held = _stored(tested)
-    place_of = {int(row): place for place, row in enumerate(tested.rows)}
     if held.get(method, {}).get("key") == key:
         stored = held[method]
-        return np.array([place_of[row] for row in stored["rows"]]), np.array([stored["x"], stored["y"]]).T
+        return np.array([tested.place_of[row] for row in stored["rows"]]), np.array([stored["x"], stored["y"]]).T
     places = np.sort(stratified(tested.labels, most))
     z = unit(tested.z[places].double()).numpy()  # (M, D)
     positions = _scaled(_tsne(z) if method == "tsne" and len(z) > 10 else _pca(z))

@@ -113,6 +113,11 @@ class Chart:
         """The values of x, in the order of the table; those without a y are left out."""
         return list(dict.fromkeys(row[self.x] for row in self.records() if row[self.y] is not None))
 
+    @property
+    def naming(self) -> tuple[str, str]:
+        """The column that names what is drawn, as methods, and where plotly's traces have these names."""
+        return self.x, "y" if self.sideways else "x"
+
     def series(self) -> list[tuple[Any, list[dict[str, Any]]]]:
         """Every value of `by` with its rows, scaled; rows without a y are left out."""
         scale = {name: self.unit(name).scale for name in (self.x, self.y) if name}

@@ -30,6 +30,11 @@ class Lines(Chart):
     visible: int | None = None
     loose: Sequence[str] = ()
 
+    @property
+    def naming(self) -> tuple[str, str]:
+        """Lines are named by their group."""
+        return self.by or self.x, "name"
+
     def traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
         """A band, where there are intervals, and a line."""
         line = self.trace(i, group, rows)
@@ -131,6 +136,11 @@ class Points(Chart):
     """
 
     text: str | None = None
+
+    @property
+    def naming(self) -> tuple[str, str]:
+        """Points are named by their text."""
+        return self.text or self.x, "text"
 
     def _beyond(self, rows: Rows) -> list[bool]:
         """Which points lie in the right half: their names stand on the left, so that none leaves the frame."""
