@@ -177,7 +177,7 @@ def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noq
     tested, _ = pictured(tmp_path, names=["<script>alert(1)</script>", "b", "c", "d", "e", "f"])
     sprite = Sprite()
     section = _maps.section(tested, sprite, "pca")
-    section.parts.append(sprite.part())
+    section.parts.append(sprite)
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
     page = chromium.new_page(viewport={"width": 1100, "height": 900})
@@ -225,7 +225,7 @@ def test_long_class_names_do_not_widen_a_phone(tmp_path, chromium):  # noqa: F81
     tested, _ = pictured(tmp_path, names=names)
     sprite = Sprite()
     section = _maps.section(tested, sprite, "pca")
-    section.parts.append(sprite.part())
+    section.parts.append(sprite)
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
     with opened(chromium, file, viewport={"width": 390, "height": 844}) as (page, wrong):

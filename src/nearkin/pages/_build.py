@@ -75,7 +75,8 @@ def build(
     ]
     sections = _sections(steps, scrub)
     first = [*_first.charts(boards), *looks.typical]
-    return Page(scrub(_first.title_of(stored)), _first.lead_of(stored), _first.facts_of(stored), sections, first)
+    lead = [*_first.lead_of(stored), *_first.definition(stored.metric, looks.typical)]
+    return Page(scrub(_first.title_of(stored)), lead, _first.facts_of(stored), sections, first)
 
 
 def _of_one_run(gathered: Gathered, member: Member, metric: str, with_map: bool, command: str) -> Page:
@@ -97,7 +98,7 @@ def _of_one_run(gathered: Gathered, member: Member, metric: str, with_map: bool,
     ]
     sections = _sections(steps, scrub)
     title, lead, facts = _single.first_screen(member, metric, twins, times_opened(gathered, [member]))
-    return Page(scrub(title), lead, facts, sections, looks.typical)
+    return Page(scrub(title), [*lead, *_first.definition(metric, looks.typical)], facts, sections, looks.typical)
 
 
 def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:

@@ -9,10 +9,11 @@ from nearkin.pages._base import Part
 from nearkin.pages._board import Board
 from nearkin.pages._leaderboard import means_chart
 from nearkin.pages._material import Material
-from nearkin.pages._members import distinct, final_of, times_opened, untrained_words
+from nearkin.pages._members import distinct, final_of, times_opened
 from nearkin.pages._page import Fact
 from nearkin.pages._slicing import Slicing
-from nearkin.pages._words import about, called, value_words
+from nearkin.pages._tested import row_name
+from nearkin.pages._words import MAP_AT_R, about, called, value_words
 from nearkin.statistics.unit import LEAST_SEEDS
 from nearkin.statistics.verdict import judge
 from nearkin.units import counted
@@ -46,6 +47,11 @@ def lead_of(material: Material) -> list[str]:
     if material.gathered.twin:
         lead.append(f"It repeats a published table in its own way: {material.gathered.twin}.")
     return lead
+
+
+def definition(metric: str, typical: Sequence[Part]) -> list[str]:
+    """What MAP@R is, where the first screen has it beside a typical query and is about another metric."""
+    return [MAP_AT_R] if typical and metric != "map_at_r" else []
 
 
 def _trained(material: Material) -> set[str]:
@@ -99,8 +105,8 @@ def _untrained(board: Board) -> list[Fact]:
     best = next((method for method in board.methods if not method.trained and method.interval is not None), None)
     if best is None or best.interval is None or not board.trained:
         return []
-    weights = best.members[0].settings.get("model.weights")
-    words = f"{best.name}: {'random weights' if weights is None else untrained_words(best.members[0])}"
+    random = best.members[0].settings.get("model.weights") is None
+    words = f"{best.name}: random weights" if random else row_name(best)
     if sign:
         pairs = judge([(method.row, best.row) for method in board.trained])
         gains = [sign * pair.difference.mean for pair in pairs if pair.difference is not None]

@@ -60,7 +60,7 @@ class Looks:
     def _finished(self, sections: list[Section]) -> list[Section]:
         """The same with the thumbnails, which come into the page once."""
         if len(self.sprite):
-            sections[-1].parts.append(self.sprite.part())
+            sections[-1].parts.append(self.sprite)
         return sections
 
 

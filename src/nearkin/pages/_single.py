@@ -26,7 +26,8 @@ def first_screen(
 ) -> tuple[str, list[str], list[Fact]]:
     """Title, sentences and facts: what it is, how good, what training gave, whether to trust it, what to do next."""
     value, run = member.value(metric), member.run
-    title = f"{'untrained network' if member.untrained else member.settings['loss.name']} on {data_name(member)}"
+    plain = "untrained network" if member.settings.get("model.weights") is None else "pretrained network"
+    title = f"{plain if member.untrained else member.settings['loss.name']} on {data_name(member)}"
     unseen = "images that training never saw"
     if member.settings["protocol.name"] != "within":
         unseen = "images of classes that training never saw"

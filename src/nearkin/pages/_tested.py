@@ -12,6 +12,7 @@ from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.search import neighbours
+from nearkin.pages._members import untrained_words
 from nearkin.progress import bar, note_once
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of, values_per_query
@@ -125,10 +126,17 @@ def _beside(member: Member, methods: Sequence[Method]) -> Tested | None:
         other = other or first_member(method)
         if all(member.head[key] == other.head[key] for key in ("data_hash", "split_hash")):
             try:
-                return Tested.of(other.run, method.name)
+                return Tested.of(other.run, row_name(method))
             except NearkinError as error:  # its embeddings are gone
                 note_once(f"{error}; its pictures are left out")
     return None
+
+
+def row_name(method: Method) -> str:
+    """What a row is called beside pictures: a pretrained network is not called untrained."""
+    if method.trained or method.members[0].settings.get("model.weights") is None:
+        return method.name
+    return f"{method.name.removesuffix(' (untrained)')}, {untrained_words(method.members[0])}"
 
 
 def first_member(method: Method) -> Member:
