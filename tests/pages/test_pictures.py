@@ -71,7 +71,7 @@ def test_queries_are_picked_by_the_stated_rule(tmp_path):
     z, labels = clusters(classes=5, each=4)
     value = np.array([0.9, 1, 1, 0.2, 0.5, 1, 0, 0, 0.5, 0.6, 0, np.nan, 0.45, 0.1, 0.3, 0.8, 0.55, 0.7, 0.15, 0.05])
     tested = Tested.of(write_run(tmp_path, z, labels, precision=value))
-    found = _neighbours.picked_queries(tested, each=3)
+    found = _neighbours.picked_queries(tested, per_kind=3)
     assert found["best"] == [1, 5, 15]
     closeness = {q: float(np.mean(sorted_neighbours(tested, q)[1][:8])) for q in (6, 7, 10)}
     low = max((6, 7), key=lambda q: closeness[q])

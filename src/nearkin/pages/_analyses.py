@@ -33,7 +33,7 @@ def picture(chart: Pictures, id: str = "") -> Picture:
 def sections(gathered: Gathered) -> list[Section]:
     """One for each registered analysis that was stored with the study, or with the run where there is one; a last one
     has the numbers of runs that were looked at alone."""
-    made, alone = [], []
+    shown, alone = [], []
     for name in ANALYSES.names():
         analysis = ANALYSES[name]
         parts: list[Part] = []
@@ -44,14 +44,14 @@ def sections(gathered: Gathered) -> list[Section]:
             parts = _parts(analysis, run.path / analysis.folder, run.hash)
         if parts:
             lead = " ".join((analysis.__doc__ or name).split("\n\n")[0].split())
-            made.append(Section(f"analysis-{slug(name)}", f"Analysis: {name}", lead, parts))
+            shown.append(Section(f"analysis-{slug(name)}", f"Analysis: {name}", lead, parts))
         else:
             alone += _numbers(gathered, analysis)
     if alone:
         table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone, "Numbers")
         grid = Grid(table, "analyses-grid", filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60)
-        made.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
-    return made
+        shown.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
+    return shown
 
 
 def _parts(analysis: type[Analysis], folder: Path, subject: str, where: Sequence[str] = ()) -> list[Part]:

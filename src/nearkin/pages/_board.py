@@ -26,7 +26,7 @@ class Board:
     suffix: str  # "" or -NAME, for ids where there are several data sets
     gathered: Gathered
     by: tuple[str, ...]  # what rows are: axes or settings
-    known: dict[tuple[str, str, str], dict[str, Method]] = field(default_factory=dict)  # what by_metric gave
+    rows_by_metric: dict[tuple[str, str, str], dict[str, Method]] = field(default_factory=dict)  # what by_metric gave
 
     @property
     def methods(self) -> list[Method]:
@@ -83,11 +83,11 @@ class Board:
 
     def by_metric(self, metric: str, *, reading: str = "chosen", evaluation: str = "separated") -> dict[str, Method]:
         """The same rows by another metric, epoch or evaluation, by their names: what `nearkin compare` shows of it."""
-        asked = (metric, reading, evaluation)
-        if asked not in self.known:
+        key = (metric, reading, evaluation)
+        if key not in self.rows_by_metric:
             methods = methods_of(self.gathered, self.members, self.by, metric, reading=reading, evaluation=evaluation)
-            self.known[asked] = {method.name: method for method in methods}
-        return self.known[asked]
+            self.rows_by_metric[key] = {method.name: method for method in methods}
+        return self.rows_by_metric[key]
 
     def interval(self, method: Method, metric: str, *, evaluation: str = "separated") -> Interval | None:
         """A row's mean of another metric, with its interval; None where it is not stored."""

@@ -107,8 +107,8 @@ def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:
     with bar("Writing the report", len(steps)) as advance:
         for i, (name, make) in enumerate(steps):
             advance(i, note=name)
-            made = make()
-            sections += made if isinstance(made, list) else [made] if made is not None else []
+            result = make()
+            sections += result if isinstance(result, list) else [result] if result is not None else []
         advance(len(steps))
     for part in (part for section in sections for part in section.parts):
         if isinstance(part, Words):  # messages of errors name folders

@@ -23,10 +23,10 @@ SEARCHED = 12  # rows of a table that has a search field
 def section(boards: list[Board]) -> Section:
     """One leaderboard for each data set."""
     lead = "Means over seeds with their 95 % intervals, the best first; and which differences can be believed."
-    made = by_board(boards, "leaderboard", "Leaderboard", lead, _board, _differences.parts, _joined)
-    assert made is not None
-    made.parts += [Words(words) for words in missing(boards[0].gathered, boards[0].gathered.metrics)]
-    return made
+    leaderboard = by_board(boards, "leaderboard", "Leaderboard", lead, _board, _differences.parts, _joined)
+    assert leaderboard is not None
+    leaderboard.parts += [Words(words) for words in missing(boards[0].gathered, boards[0].gathered.metrics)]
+    return leaderboard
 
 
 def _board(board: Board) -> list[Part]:
@@ -102,8 +102,8 @@ def _rank_notes(board: Board) -> list[str]:
 
 def _others(board: Board) -> list[str]:
     """The study's other metrics, as far as every run has them."""
-    asked = board.gathered.metrics or ("recall@1", "r_precision", "map_at_r")
-    stored = [metric for metric in asked if metric != board.metric and not missing(board.gathered, [metric])]
+    wanted = board.gathered.metrics or ("recall@1", "r_precision", "map_at_r")
+    stored = [metric for metric in wanted if metric != board.metric and not missing(board.gathered, [metric])]
     return [metric for metric in stored if any(board.interval(method, metric) for method in board.methods)]
 
 

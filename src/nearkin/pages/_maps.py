@@ -59,9 +59,9 @@ def _parts(tested: Tested, sprite: Sprite, method: Method, most: int) -> list[Pa
     parts: list[Part] = [Words(words), *pictures.gaps(), drawing]
     shown = {int(i): sprite.tiles[tile] for i in pictured if (tile := tiles[rows[i]]) is not None}
     if shown:
-        held = list(shown)
-        still = still_map(positions[held], labels[held], list(shown.values()), coloured)
-        table = still.table("map-still", tested.rows[places][held], labels[held])
+        pictured_points = list(shown)
+        still = still_map(positions[pictured_points], labels[pictured_points], list(shown.values()), coloured)
+        table = still.table("map-still", tested.rows[places][pictured_points], labels[pictured_points])
         image, title = encoded(still.image, quality=80), "The same map in pictures"
         parts.append(Picture("map-still", title, image, form(), still.alt, looks="still", table=table))
     return parts

@@ -88,5 +88,6 @@ def suspects(tested: Tested, least: float = LEAST) -> Table:
 
 def neighbours_of(tested: Tested, row: int, k: int, most: int = BESIDE) -> list[tuple[int, str]]:
     """Row and class of the nearest neighbours of an image."""
-    q = int(np.flatnonzero(tested.rows[tested.query] == row)[0])
-    return [(int(tested.rows[p]), str(tested.labels[p])) for p in tested.nearest.place[q, : min(k, most)]]
+    return [
+        (int(tested.rows[p]), str(tested.labels[p])) for p in tested.nearest.place[tested.query_of[row], : min(k, most)]
+    ]

@@ -16,7 +16,7 @@ from nearkin.present import Column, Table
 from nearkin.units import NUMBER, SHARE
 
 SHOWN = 8  # neighbours of a query
-EACH = 4  # queries of every kind
+PER_KIND = 4  # queries of every kind
 QUERY = ["kind", "query row", "query file", "query class"]
 ANSWER: list[Column | str] = ["method", metric_column("map_at_r"), "rank", "neighbour row", "class"]
 COLUMNS: list[Column | str] = [*QUERY, *ANSWER, Column("similarity", unit=NUMBER), "right"]
@@ -98,7 +98,7 @@ def neighbour_table(
     return Table("neighbours", COLUMNS, rows)
 
 
-def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
+def picked_queries(tested: Tested, per_kind: int = PER_KIND, k: int = SHOWN) -> dict[str, list[int]]:
     """Kind -> numbers of queries, by the rule of the page; a query stands in one kind only."""
     value = tested.precision  # (Q,)
     if value is None:
@@ -118,7 +118,7 @@ def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str
     taken: set[int] = set()
     picked = {}
     for kind, order in orders.items():
-        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, each)
+        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, per_kind)
         taken |= set(picked[kind])
     return {kind: picked[kind] for kind in KINDS}
 
@@ -132,10 +132,9 @@ def _one_of_each_class(order: Sequence[int], labels: np.ndarray, most: int) -> l
 
 def _number(tested: Tested, row: int) -> int:
     """The number among a run's queries of the image with that row."""
-    numbers = np.flatnonzero(tested.rows[tested.query] == row)
-    if not len(numbers):
+    if row not in tested.query_of:
         raise NearkinError(f"{tested.name} was tested on other images (row {row} is not among its queries)")
-    return int(numbers[0])
+    return tested.query_of[row]
 
 
 class Sheet(Pictured):

@@ -17,10 +17,10 @@ MILD = ("values are means over",)  # notes that explain; all others warn
 def section(material: Material) -> Section:
     """Warnings in plain words, facts of every data set, budgets."""
     lead = "A fair comparison has the same images, the same choice of the epoch and the same budget for every row."
-    made = by_board(material.boards, "overview", "What was compared, and how", lead, _budgets)
-    assert made is not None
-    made.parts[:0] = [*_warnings(material), _facts(material)]
-    return made
+    overview = by_board(material.boards, "overview", "What was compared, and how", lead, _budgets)
+    assert overview is not None
+    overview.parts[:0] = [*_warnings(material), _facts(material)]
+    return overview
 
 
 def _warnings(material: Material) -> list[Part]:

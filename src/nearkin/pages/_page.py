@@ -102,9 +102,9 @@ def _data(part: Part) -> dict[str, Any]:
 
 def _assets(ending: str) -> list[str]:
     """The files of assets/ with that ending; page.css and page.js first: what they define, others use."""
-    found = [file for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
-    found.sort(key=lambda file: (not file.name.startswith("page."), file.name))
-    return [file.read_text(encoding="utf-8") for file in found]
+    assets = [file for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
+    assets.sort(key=lambda file: (not file.name.startswith("page."), file.name))
+    return [file.read_text(encoding="utf-8") for file in assets]
 
 
 def _scripts(charts: bool) -> list[str]:

@@ -26,7 +26,7 @@ def section(boards: list[Board]) -> Section | None:
 def table_of(board: Board) -> Table:
     """One row per trained method and reading: its mean, and the difference to the chosen epoch on common seeds."""
     metric, unit = board.metric, difference_unit(board.metric)
-    asked = {
+    readings = {
         name: (label, of_curve is None)
         for name, (label, of_curve) in READINGS.items()
         if of_curve is None or name in board.gathered.readings or PICKED in label
@@ -35,7 +35,7 @@ def table_of(board: Board) -> Table:
     for method in board.trained:
         if not any((member.run.path / "curve.json").exists() for member in method.members):
             continue
-        for reading, (label, is_chosen) in asked.items():
+        for reading, (label, is_chosen) in readings.items():
             other = board.by_metric(metric, reading=reading)[method.name]
             if other.interval is not None:
                 gain = [None] * 4 if is_chosen else _gain(other, method)

@@ -48,9 +48,9 @@ def _commands(material: Material) -> str:
 
 def explained(lines: Sequence[tuple[str, str]]) -> str:
     """Commands below each other, with what they do beside them."""
-    known = [(command, about) for command, about in lines if command]
-    width = max(len(command) for command, _ in known)
-    return "\n".join(f"{command:{width}}   # {about}" for command, about in known)
+    commands = [(command, about) for command, about in lines if command]
+    width = max(len(command) for command, _ in commands)
+    return "\n".join(f"{command:{width}}   # {about}" for command, about in commands)
 
 
 def _settings(gathered: Gathered, scrub: Scrubber) -> list[Part]:

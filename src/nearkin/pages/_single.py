@@ -101,8 +101,8 @@ def result_section(member: Member, twins: dict[str, Member]) -> Section:
         "training time": None if final.get("seconds") is None else SECONDS.text(final["seconds"]),
         "settings, where they differ from the defaults": describe(member.head["spec"]),
     }
-    made = Table("facts", ["what", "value"], [list(fact) for fact in facts.items()], "How it was made")
-    parts: list[Part] = [Grid(table, "result"), Grid(made)]
+    how = Table("facts", ["what", "value"], [list(fact) for fact in facts.items()], "How it was made")
+    parts: list[Part] = [Grid(table, "result"), Grid(how)]
     if not final["validation"] and not member.untrained:
         parts.insert(0, Words("There were no validation images: the epoch is the last one, by rule.", "warning"))
     lead = "What the test gave, and what a network without training gives on the same images."
@@ -160,16 +160,16 @@ def class_section(member: Member, metric: str) -> Section | None:
 def class_table(member: Member, metric: str) -> Table | None:
     """Class, number of queries and mean metrics, the weakest first."""
     names = dict.fromkeys((metric, "recall@1", "map_at_r", "r_precision"))
-    known = {name: grouped for name in names if (grouped := member.by_class(name)) is not None}
-    if not known:
+    grouped = {name: classes for name in names if (classes := member.by_class(name)) is not None}
+    if not grouped:
         return None
-    means = [dict(zip(grouped.classes, grouped.means.tolist(), strict=True)) for grouped in known.values()]
-    first, sign = next(iter(known)), metric_of(next(iter(known))).sign or 1
+    means = [dict(zip(classes.classes, classes.means.tolist(), strict=True)) for classes in grouped.values()]
+    first, sign = next(iter(grouped)), metric_of(next(iter(grouped))).sign or 1
     labels, _ = values_per_query(member.run, first) or ([], [])
     count = Counter(map(str, labels))
     order = sorted(sorted(count), key=lambda label: sign * means[0].get(label, sign * float("inf")))
     rows = [[label, count[label], *(mean.get(label) for mean in means)] for label in order]
-    columns: list[Column | str] = ["class", Column("queries", unit=COUNT), *map(metric_column, known)]
+    columns: list[Column | str] = ["class", Column("queries", unit=COUNT), *map(metric_column, grouped)]
     return Table("classes", columns, rows)
 
 

@@ -96,8 +96,8 @@ def _curve(board: Board, key: str) -> list[Part]:
     (name, beside), metric = VARIED[key], board.metric
     rows: list[list[Any]] = []
     lines = []
-    known = [member for member in board.members if member.settings.get(key) is not None]
-    for label, members in groups_of(known, key, beside).items():
+    candidates = [member for member in board.members if member.settings.get(key) is not None]
+    for label, members in groups_of(candidates, key, beside).items():
         values = sorted({m.settings[key] for m in members}, key=lambda v: (isinstance(v, str), v))
         if len(values) < 2:
             continue
@@ -125,8 +125,8 @@ def _rho_bars(board: Board) -> list[Part]:
     """Each loss with and without rho switching; p is the one with the best validation, where there is any."""
     metric, lines, chosen_everywhere = board.metric, [], True
     rows: list[list[Any]] = []
-    known = [member for member in board.members if member.settings.get("regulariser.name") in (None, "rho")]
-    for label, members in groups_of(known, "regulariser.p_switch", ("regulariser",)).items():
+    candidates = [member for member in board.members if member.settings.get("regulariser.name") in (None, "rho")]
+    for label, members in groups_of(candidates, "regulariser.p_switch", ("regulariser",)).items():
         sides: dict[float, list[Member]] = {}
         for member in members:
             sides.setdefault(float(member.settings.get("regulariser.p_switch") or 0.0), []).append(member)

@@ -90,6 +90,11 @@ class Tested(TestSet):
         """Row of the data set -> place."""
         return {int(row): place for place, row in enumerate(self.rows)}
 
+    @cached_property
+    def query_of(self) -> dict[int, int]:
+        """Row of the data set -> number of the query."""
+        return {int(self.rows[place]): q for q, place in enumerate(self.query)}
+
     def image(self, row: int) -> str:
         """What a page calls the image of a row: its file, where there is one."""
         return self.file(self.place_of[row]) or f"image {row}"
