@@ -295,7 +295,7 @@ class Chart:
 
 def described(description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
     """The chart of a stored description, over the tables by name."""
-    from nearkin.present import forms, grids  # noqa: F401  they fill FORMS
+    from nearkin.present import forms, grids, sheets  # noqa: F401  they fill FORMS
 
     given = dict(description)
     if "charts" in given:
