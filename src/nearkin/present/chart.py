@@ -143,9 +143,9 @@ class Chart:
     def traces(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Plotly's traces, and what its layout needs for them."""
         groups = enumerate(self.series())
-        return [trace for i, (group, rows) in groups for trace in self.traces_of(i, group, rows)], self.layout()
+        return [trace for i, (group, rows) in groups for trace in self._traces_of(i, group, rows)], self.layout()
 
-    def traces_of(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _traces_of(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Plotly's traces of one group."""
         raise NotImplementedError
 
@@ -166,7 +166,7 @@ class Chart:
         """Pixels of a name down the side."""
         return ROW
 
-    def trace(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _trace(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What a trace of a group has in all forms: its values, its name, its colour."""
         along, across = ("y", "x") if self.sideways else ("x", "y")
         return {
@@ -178,7 +178,7 @@ class Chart:
             "marker": {"color": f"@series-{i % SERIES}", "size": 9},
         }
 
-    def errors(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
+    def _errors(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
         """What a trace has for the intervals of its rows; nothing where the chart has none."""
         if not self.low or not self.high:
             return {}
@@ -237,16 +237,16 @@ class Chart:
     def draw(self, axes: Any) -> None:
         """Draw it with matplotlib."""
         for i, (group, rows) in enumerate(self.series()):
-            self.draw_group(axes, rows, i, {"color": COLOURS[i % SERIES], "label": label(named(group))})
+            self._draw_group(axes, rows, i, {"color": COLOURS[i % SERIES], "label": label(named(group))})
         if self.sideways:
             axes.set_yticks(range(len(self.names())), [label(name) for name in self.names()])
             axes.invert_yaxis()
 
-    def draw_group(self, axes: Any, rows: Sequence[dict[str, Any]], i: int, looks: dict[str, Any]) -> None:
+    def _draw_group(self, axes: Any, rows: Sequence[dict[str, Any]], i: int, looks: dict[str, Any]) -> None:
         """Draw the rows of one group, in its colour and with its name for the legend."""
         raise NotImplementedError
 
-    def draw_intervals(self, axes: Any, at: Sequence[Any], rows: Sequence[dict[str, Any]], **looks: Any) -> None:
+    def _draw_intervals(self, axes: Any, at: Sequence[Any], rows: Sequence[dict[str, Any]], **looks: Any) -> None:
         """Draw the intervals of rows, each at its place along the axis of names or of x."""
         for place, row in zip(at, rows, strict=True):
             if (ends := self.ends(row)) is not None:

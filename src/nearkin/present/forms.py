@@ -35,9 +35,8 @@ class Lines(Chart):
         """Lines are named by their group."""
         return self.by or self.x, "name"
 
-    def traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        """A band, where there are intervals, and a line."""
-        line = self.trace(i, group, rows)
+    def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
+        line = self._trace(i, group, rows)
         colour = line["marker"]["color"]
         shared: dict[str, Any] = {"legendgroup": str(i)}
         if self.visible is not None and i >= self.visible:
@@ -66,8 +65,7 @@ class Lines(Chart):
         }
         return [band | shared, line | shared]
 
-    def draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
-        """A line and its band."""
+    def _draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
         style = "" if self.groups()[i] in self.loose else DASHES[i // SERIES % 3][1]
         axes.plot([row[self.x] for row in rows], [row[self.y] for row in rows], ls=style, marker="o", ms=3, **looks)
         inside = [(row[self.x], *ends) for row in rows if (ends := self.ends(row)) is not None]
@@ -99,9 +97,8 @@ class Bars(Chart):
         names = {} if self.lying else {"xaxis": named_axis(self.names())}
         return super().layout() | names | {"barmode": "group"}
 
-    def traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        """The bars of a group."""
-        trace = self.trace(i, group, rows) | self.errors(rows)
+    def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
+        trace = self._trace(i, group, rows) | self._errors(rows)
         del trace["mode"], trace["marker"]["size"]
         turned = {"orientation": "h"} if self.lying else {}
         hover = f"%{{label}}: {self.hover(self.y, 'value')}<extra></extra>"
@@ -115,12 +112,11 @@ class Bars(Chart):
             turn, side = (30, "right") if len(names) > 6 else (0, "center")
             axes.set_xticks(range(len(names)), names, rotation=turn, ha=side)
 
-    def draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
-        """The bars of a group, with their intervals."""
+    def _draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
         place, width = {name: k for k, name in enumerate(self.names())}, 0.8 / len(self.groups())
         at = [place[row[self.x]] - 0.4 + width * (i + 0.5) for row in rows]
         (axes.barh if self.lying else axes.bar)(at, [row[self.y] for row in rows], width, **looks)
-        self.draw_intervals(axes, at, rows, color=INK, lw=1.2)
+        self._draw_intervals(axes, at, rows, color=INK, lw=1.2)
 
     def inches(self) -> float:
         """Lying bars need one line for every name."""
@@ -154,9 +150,8 @@ class Points(Chart):
         middle = (along(min(values)) + along(max(values))) / 2
         return [along(row[self.x]) > middle for row in rows]
 
-    def traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        """The points of a group."""
-        trace = self.trace(i, group, rows) | self.errors(rows)
+    def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
+        trace = self._trace(i, group, rows) | self._errors(rows)
         trace["marker"]["symbol"] = SYMBOLS[i // SERIES % 4][0]
         if self.text:
             values = f"{self.hover(self.x, 'x')}, {self.hover(self.y, 'y')}"
@@ -167,11 +162,10 @@ class Points(Chart):
                 trace |= {"mode": "markers+text", "textposition": sides, "cliponaxis": False}
         return [trace]
 
-    def draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
-        """The points of a group, with their intervals and names."""
+    def _draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
         x, y = [row[self.x] for row in rows], [row[self.y] for row in rows]
         axes.plot(x, y, SYMBOLS[i // SERIES % 4][1], **looks)
-        self.draw_intervals(axes, x, rows, color=looks["color"], lw=1.2)
+        self._draw_intervals(axes, x, rows, color=looks["color"], lw=1.2)
         if self.text and len(self.records()) <= 30:
             for row, beyond in zip(rows, self._beyond(rows), strict=True):
                 side, shift = ("right", -5) if beyond else ("left", 5)
@@ -185,15 +179,13 @@ class Dots(Chart):
 
     sideways: ClassVar[bool] = True
 
-    def traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        """The dots of a group."""
-        trace = self.trace(i, group, rows)
+    def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
+        trace = self._trace(i, group, rows)
         hover = f"%{{y}}: {self.hover(self.y, 'x')}<extra></extra>"
-        return [trace | self.errors(rows, trace["marker"]["color"]) | {"hovertemplate": hover}]
+        return [trace | self._errors(rows, trace["marker"]["color"]) | {"hovertemplate": hover}]
 
-    def draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
-        """The dots of a group, with their intervals."""
+    def _draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
         names = self.names()
         at = [names.index(row[self.x]) for row in rows]
         axes.plot([row[self.y] for row in rows], at, "o", **looks)
-        self.draw_intervals(axes, at, rows, color=looks["color"], lw=1.5)
+        self._draw_intervals(axes, at, rows, color=looks["color"], lw=1.5)
