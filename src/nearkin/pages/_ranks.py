@@ -1,6 +1,7 @@
 """Ranks: the tournament over settings or seeds, and the critical-difference diagram."""
 
 import math
+from dataclasses import replace
 
 from nearkin.comparison.tables import standing_of, tournament_table
 from nearkin.comparison.words import kinds_words
@@ -32,7 +33,9 @@ def _tournament(board: Board) -> list[Part]:
     if standing.test is None:
         return [Grid(table)]
     difference, averages = standing.test.critical_difference, table.only(["method", "average"])
-    averages.name, (best, *_, last) = "ranks", averages.texts()
+    method, average = averages.columns
+    averages = replace(averages, name="ranks", columns=[method, replace(average, heading="average rank")], title="")
+    best, *_, last = averages.texts()
     chart = Ranks(
         name="ranks-chart",
         title="Critical-difference diagram",
