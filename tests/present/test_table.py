@@ -127,6 +127,7 @@ def test_a_row_that_does_not_fit():
 
 def test_only_and_without_gaps(table):
     assert table.only(["recall@1"]).header == ["recall@1", "std"]
+    assert table.only(table.header[::-1]).shown == table.shown[::-1]
     empty = Table("t", ["a", Column("b", unit=SHARE)], [[1, None], [2, None]])
     assert empty.without_gaps().header == ["a"]
 
