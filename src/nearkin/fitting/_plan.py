@@ -6,9 +6,9 @@ Every class is tested once: k folds over classes, trained and untrained network 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-FOLDS = 4
+FOLDS = 4  # three below 16 classes: galleries of two or three classes are so easy that nothing can be told
 LEAST_CLASSES = 6  # three parts of two classes: below them nothing can be held out
-VALIDATED_FROM = 16  # classes from which some are held out a second time, to choose loss, epoch and blend
+VALIDATED_FROM = 32  # classes from which some are held out a second time, to choose loss, epoch and blend
 SHARE = 0.8  # of the time is planned; the rest is for what takes longer than thought
 START = 2.0  # seconds to begin a run
 
@@ -57,7 +57,7 @@ def folds_for(classes: int) -> tuple[int, float]:
     """How many parts, and which share of the classes that train in a fold validates."""
     if classes < LEAST_CLASSES:
         return 0, 0.0
-    return min(FOLDS, classes // 2), 0.2 if classes >= VALIDATED_FROM else 0.0
+    return FOLDS if classes >= 4 * FOLDS else FOLDS - 1, 0.2 if classes >= VALIDATED_FROM else 0.0
 
 
 def seconds_of(costs: Costs, folds: int, losses: int, workers: int) -> float:
