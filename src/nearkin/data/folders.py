@@ -32,7 +32,7 @@ class Folder:
 
     Parameters:
         root: the folder that holds the class folders or the split folders
-        classes_from: which folder is a class: leaf, the one that an image lies in; top, the one below the root or the
+        classes_from: which folder is a class: leaf, that which an image lies in; top, the one below the root or the
             split, to which all folders inside it belong; depth:N, the N-th on the way down. null: leaf where images lie
             in leaves only; top where some lie in a folder and some in folders inside it, which is then said. It is not
             part of a run's name, which covers the classes themselves. Runs of an older nearkin were read with top.
