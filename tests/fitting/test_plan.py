@@ -10,7 +10,8 @@ LOSSES = ("proxy_anchor", "contrastive", "margin")
 
 
 @pytest.mark.parametrize(
-    ("classes", "folds", "share"), [(1, 0, 0), (5, 0, 0), (6, 3, 0), (8, 3, 0), (15, 3, 0), (16, 4, 0), (31, 4, 0), (32, 4, 0.2)]
+    ("classes", "folds", "share"),
+    [(1, 0, 0), (5, 0, 0), (6, 3, 0), (8, 3, 0), (15, 3, 0), (16, 4, 0), (31, 4, 0), (32, 4, 0.2)],
 )
 def test_few_classes_are_never_divided_into_less_than_two(classes, folds, share):
     assert folds_for(classes) == (folds, share)

@@ -18,9 +18,9 @@ from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
 from nearkin.engine import rank
 from nearkin.errors import NearkinError
-from nearkin.runs import embed
+from nearkin.runs.embed_folder import embed_folder
 from nearkin.runs.result import Result, stored_before
-from nearkin.runs.store import Run
+from nearkin.runs.store import Run, Store
 from nearkin.runs.training_bar import training_bar
 from nearkin.studies.baselines import BASELINES
 from nearkin.units import counted
@@ -83,15 +83,23 @@ def embed_command(
     run: Annotated[str, typer.Argument(help="A run: path, hash or the beginning of its hash.")],
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help=".npz: embeddings, paths, and labels of images in class folders.")
+        Path,
+        typer.Option("--output", "-o", help=".npz: embeddings, paths, labels, which images the run was trained on."),
     ] = Path("emb.npz"),
     skip: Annotated[bool, typer.Option("--skip", help="Leave unreadable images out instead of stopping.")] = False,
+    classes_from: Annotated[
+        str | None, typer.Option("--classes-from", help="Which folders are classes: leaf, top, depth:N.")
+    ] = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
 ) -> None:
     """Embed new images with a trained run; `nearkin evaluate emb.npz` measures them."""
-    saved = embed.embed_folder(lambda: nearkin.load(run, runs=runs), images, output, skip=skip)
+    stored = Store(runs).find(run)
+    saved = embed_folder(stored, lambda: nearkin.load(stored), images, output, skip=skip, classes_from=classes_from)
     say(f"{counted(saved.images, 'image')}, {saved.dim} dimensions: {output}")
+    if saved.trained:
+        say(f"run {stored.hash} was trained on {saved.trained:,} of them; nearkin evaluate leaves these out")
+    say(*(in_flags(note.replace("data.classes_from", "classes_from")) for note in saved.notes))
     say(*(f"skipped: {path}: {reason}" for path, reason in saved.skipped))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from nearkin.config.load_yaml import load_yaml
-from nearkin.config.spec import RunSpec, stored_spec
+from nearkin.config.spec import RunSpec, completed, stored_spec
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError
 from nearkin.progress import note_once
@@ -98,7 +98,7 @@ class Run(VerifiedFiles):
     @property
     def spec(self) -> RunSpec:
         """The resolved spec that it was trained with; imports what it names."""
-        return stored_spec(self.stored)
+        return stored_spec(completed(self.stored))
 
     @property
     def purpose(self) -> str:
