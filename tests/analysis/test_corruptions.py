@@ -9,8 +9,7 @@ import pytest
 import nearkin
 from nearkin.analysis import corruptions as module
 from nearkin.analysis._corrupt import CORRUPTIONS, corrupt
-from nearkin.analysis._corrupted import METRICS, Measured
-from nearkin.analysis.corruptions import Corruptions
+from nearkin.analysis.corruptions import METRICS, Corruptions, Measured
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
 from nearkin.errors import NearkinError

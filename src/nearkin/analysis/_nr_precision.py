@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from scipy import stats
 from torch import Tensor
 
 from nearkin.errors import NearkinError
@@ -14,6 +15,7 @@ from nearkin.evaluation.search import OnProgress, search
 BAR = 2.576  # the published mark: 99 % of a normal distribution lie within ± 2.576
 BINS = 10  # of a property that is a number
 FEW = 20  # whole numbers with at most so many values are categories
+SHUFFLES = 10  # how often a property is shuffled within classes, to see what the class alone gives
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -47,24 +49,18 @@ class Shared:
     shares: np.ndarray
 
     @property
-    def queries(self) -> int:
-        """For how many queries it is defined."""
-        return int(np.isfinite(self.values).sum())
-
-    @property
     def mean(self) -> float:
         """The normalised R-precision of the property: the mean over queries."""
         return float(np.nanmean(self.values))
 
     @property
-    def precision(self) -> float:
-        """Mean R-precision of the same queries."""
-        return float(self.precisions[np.isfinite(self.values)].mean())
+    def queries(self) -> int:
+        """For how many queries it is defined."""
+        return int(np.isfinite(self.values).sum())
 
-    @property
-    def share(self) -> float:
-        """Mean of p over the same queries: the R-precision that chance has."""
-        return float(self.shares[np.isfinite(self.values)].mean())
+    def over_queries(self, values: np.ndarray) -> float:
+        """The mean of further values (Q,) over the queries for which it is defined."""
+        return float(values[np.isfinite(self.values)].mean())
 
 
 def categories(name: str, values: np.ndarray) -> Categories | str:
@@ -77,19 +73,32 @@ def categories(name: str, values: np.ndarray) -> Categories | str:
     if values.dtype.kind in "OS":  # words, as a .parquet file has them
         values = values.astype(str)
     missing = values == "" if values.dtype.kind == "U" else ~np.isfinite(values.astype(float))
-    kept, inverse = np.unique(values[~missing], return_inverse=True)
-    if len(kept) < 2:
-        return f"all images have the value {kept[0]}" if len(kept) else "no image has a value"
+    different, inverse = np.unique(values[~missing], return_inverse=True)
+    if len(different) < 2:
+        return f"all images have the value {different[0]}" if len(different) else "no image has a value"
     codes = np.full(len(values), -1)
-    fractions = values.dtype.kind == "f" and bool((kept != np.rint(kept)).any())
-    if fractions or (values.dtype.kind in "fiu" and len(kept) > FEW):
+    fractions = values.dtype.kind == "f" and bool((different != np.rint(different)).any())
+    if fractions or (values.dtype.kind in "fiu" and len(different) > FEW):
         edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, BINS + 1)))
         codes[~missing] = np.searchsorted(edges[1:-1], values[~missing], side="right")
         return Categories(codes, tuple(f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)), edges)
-    if len(kept) == (~missing).sum():
+    if len(different) == (~missing).sum():
         return "every image has another value"
     codes[~missing] = inverse
-    return Categories(codes, tuple(str(value) for value in kept))
+    return Categories(codes, tuple(str(value) for value in different))
+
+
+def shuffled(codes: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The values of a property (N,), shuffled among the images of each class."""
+    number = np.unique(labels, return_inverse=True)[1]
+    out = np.empty_like(codes)
+    out[np.argsort(number, kind="stable")] = codes[np.lexsort((random.random(len(codes)), number))]
+    return out
+
+
+def beyond(value: float, mean: float, std: float) -> bool:
+    """Does a value lie outside the 99 % prediction interval of SHUFFLES values with this mean and deviation?"""
+    return bool(abs(value - mean) > stats.t.ppf(0.995, SHUFFLES - 1) * std * np.sqrt(1 + 1 / SHUFFLES))
 
 
 def nr_precision(

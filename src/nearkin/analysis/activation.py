@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from nearkin.analysis._over_runs import OneMethod, interval_of, methods_of
-from nearkin.analysis._pictures import overlaid
 from nearkin.analysis._regions import Parts, parts_of, regions
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import Loaded, last_map, loaded, stratified, test_images
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
-from nearkin.present import Chart, Column, Pictures, Table
+from nearkin.present import Chart, Column, Pictures, Table, overlaid
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data

@@ -14,7 +14,7 @@ from nearkin.errors import NearkinError
 from nearkin.present import Chart, Pictures, Table, described, read
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
-from nearkin.storage import atomic
+from nearkin.storage import UNREADABLE, atomic
 
 FORM = {"version", "options", "numbers", "tables", "charts"}  # what NAME.json holds
 
@@ -141,6 +141,18 @@ def stored_numbers(
     if content is None or (options is not None and content["options"] != json.loads(json.dumps(options))):
         return None
     return content["numbers"]
+
+
+def stored_with_run(
+    analysis: type[Analysis], run: Run, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """Numbers and arrays that are stored with a run; None where one of them is not, or cannot be read."""
+    numbers = stored_numbers(analysis, run.path / analysis.folder, options)
+    try:
+        with np.load(run.path / analysis.folder / f"{analysis.name}.npz") as file:
+            return None if numbers is None else (numbers, dict(file))
+    except UNREADABLE:
+        return None
 
 
 def stored(analysis: type[Analysis], folder: Path) -> Stored | None:

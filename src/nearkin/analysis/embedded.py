@@ -1,6 +1,7 @@
 """What an analysis looks at: the images of a finished run, its chosen model and its stored embeddings, and what its
 data set tells of the images beside the class; or anyone's embeddings in a file."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from nearkin.data import PixelSource, Table
 from nearkin.engine.device import pick_device
-from nearkin.engine.embed import embed
+from nearkin.engine.embed import BATCH, embed
 from nearkin.errors import NearkinError
 from nearkin.evaluation.readers import EMBEDDINGS, LABELS, read
 from nearkin.models import Model
@@ -22,6 +23,9 @@ from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data, read_table
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of
+from nearkin.storage import UNREADABLE, atomic
+
+STAGES_VERSION = 1  # of stored outputs of stages: raise it when the same images begin to give others
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,37 @@ def from_input(model: Model, x: Tensor) -> Tensor:
     return model.back(model.pooled(x) if model.cut == "all" else x).z  # (B, D)
 
 
+def stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Stage -> (N, C) its output, averaged over the map, for test images at these rows of the data set."""
+    seen = loaded(run)
+    parts: dict[str, list[np.ndarray]] = {}
+    with torch.no_grad():
+        for start in range(0, len(rows), BATCH):
+            images = seen.pixels.test(rows[start : start + BATCH]).to(seen.device)
+            x = seen.model.record.normalise(images)
+            for stage in seen.model.backbone.stages:
+                x = seen.model.backbone.run_stage(stage, x)
+                pooled = x.mean((2, 3)) if x.ndim == 4 else x.flatten(1)
+                parts.setdefault(stage, []).append(pooled.float().cpu().numpy())
+    return {stage: np.concatenate(batches) for stage, batches in parts.items()}
+
+
+def stored_stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Those of `stage_features`, from the run's folder where they are stored."""
+    file = run.path / "analysis" / "similarity-stages.npz"
+    key = np.array([STAGES_VERSION, len(rows), *rows])
+    try:
+        with np.load(file) as arrays:
+            if np.array_equal(arrays["key"], key):
+                return {name: arrays[name] for name in arrays.files if name != "key"}
+    except UNREADABLE:
+        pass
+    features = stage_features(run, rows)
+    with atomic(file) as scratch:
+        np.savez(scratch / file.name, key=key, **features)  # type: ignore[arg-type]
+    return features
+
+
 def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndarray:
     """Places of `images` of the N images, in increasing order: one of each class in turn, the classes and the images of
     a class in random order; None, or as many as there are: all."""
@@ -196,13 +231,20 @@ def table_of(run: Run, seen: TestSet) -> tuple[Table, np.ndarray]:
 def embeddings_and_columns(path: str | Path) -> tuple[Tensor, np.ndarray | None, dict[str, np.ndarray]]:
     """A file of anyone's embeddings (.npz, .parquet): the embeddings (N, D), the labels (N,) where there are any, and
     every other column of N values."""
-    held = {name: np.asarray(value) for name, value in read(path).items()}
-    wide = [name for name, value in held.items() if value.ndim == 2]
+    arrays = {name: np.asarray(value) for name, value in read(path).items()}
+    wide = [name for name, value in arrays.items() if value.ndim == 2]
     named = [name for name in wide if name.lower() in EMBEDDINGS] or wide
     if len(named) != 1:
-        raise NearkinError(f"{path} holds {', '.join(held)}: which are the embeddings? Name one of them 'embeddings'")
-    z = held.pop(named[0])
-    columns = {name: value for name, value in held.items() if value.shape == (len(z),)}
+        raise NearkinError(f"{path} holds {', '.join(arrays)}: which are the embeddings? Name one of them 'embeddings'")
+    z = arrays.pop(named[0])
+    columns = {name: value for name, value in arrays.items() if value.shape == (len(z),)}
     label = next((name for name in columns if name.lower() in LABELS), None)
     labels = None if label is None else columns.pop(label)
     return torch.from_numpy(np.array(z, dtype=np.float32)), labels, columns  # a copy: what was read may be read only
+
+
+def one_file(analysis: str, paths: Sequence[str | Path]) -> tuple[Tensor, np.ndarray | None, dict[str, np.ndarray]]:
+    """The same, for an analysis that looks at one file."""
+    if len(paths) != 1:
+        raise NearkinError(f"{analysis} looks at one file of embeddings, not at {len(paths)}")
+    return embeddings_and_columns(paths[0])

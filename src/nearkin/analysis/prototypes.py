@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from scipy import stats
 
-from nearkin.analysis._pictures import coloured
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import check_finished, training_set
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
-from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table
+from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table, coloured
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.units import COUNT, NUMBER, SHARE, counted

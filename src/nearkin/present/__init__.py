@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from nearkin.present.files import ENDINGS, check_ending, read, sentence
     from nearkin.present.forms import Bars, Dots, Lines, Points
     from nearkin.present.grids import Heatmap, Panels, Pictures, Ranks, described
+    from nearkin.present.pictures import coloured, overlaid
     from nearkin.present.pivot import pivot
 else:
     _LATER = {  # module -> its names, imported when they are first used: a table on a terminal needs none of them
@@ -18,6 +19,7 @@ else:
         "files": ("ENDINGS", "check_ending", "read", "sentence"),
         "forms": ("Bars", "Dots", "Lines", "Points"),
         "grids": ("Heatmap", "Panels", "Pictures", "Ranks", "described"),
+        "pictures": ("coloured", "overlaid"),
         "pivot": ("pivot",),
     }
 
@@ -45,8 +47,10 @@ __all__ = [
     "Table",
     "canvas",
     "check_ending",
+    "coloured",
     "described",
     "label",
+    "overlaid",
     "pivot",
     "read",
     "save",
