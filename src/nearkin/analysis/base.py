@@ -138,9 +138,8 @@ def stored_numbers(
 ) -> dict[str, Any] | None:
     """The numbers in NAME.json of a folder; None where there are none of this form, this version and these options."""
     content = _content(analysis, folder)
-    if content is None or (options is not None and content["options"] != json.loads(json.dumps(options))):
-        return None
-    return content["numbers"]
+    same = options is None or content.get("options") == json.loads(json.dumps(options))
+    return content["numbers"] if content and same else None
 
 
 def stored_with_run(
@@ -158,7 +157,7 @@ def stored_with_run(
 def stored(analysis: type[Analysis], folder: Path) -> Stored | None:
     """What a folder holds of an analysis; None where that is nothing, of another form or version, or damaged."""
     content = _content(analysis, folder)
-    if content is None:
+    if not content:
         return None
     try:
         tables = {name: read(folder / f"{analysis.name}-{name}.parquet") for name in content["tables"]}
@@ -171,14 +170,14 @@ def stored(analysis: type[Analysis], folder: Path) -> Stored | None:
     return Stored(content["numbers"], list(tables.values()), charts)
 
 
-def _content(analysis: type[Analysis], folder: Path) -> dict[str, Any] | None:
+def _content(analysis: type[Analysis], folder: Path) -> dict[str, Any]:
+    """What NAME.json holds; nothing where it is of another form or version, or damaged."""
     try:
         content = json.loads((folder / f"{analysis.name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    if not isinstance(content, dict) or set(content) != FORM or content["version"] != analysis.version:
-        return None
-    return content
+        return {}
+    whole = isinstance(content, dict) and set(content) == FORM and content["version"] == analysis.version
+    return content if whole else {}
 
 
 def plain_values(numbers: Mapping[str, Any], before: str = "") -> dict[str, Any]:
