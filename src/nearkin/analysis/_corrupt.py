@@ -42,11 +42,9 @@ def corrupt(name: str, image: np.ndarray, seed: int, row: int) -> np.ndarray:
 
 def corrupt_batch(name: str, images: Tensor, seed: int, rows: np.ndarray) -> Tensor:
     """Corrupted copies of images (B, 3, H, W) uint8 of the rows (B,)."""
-    made = [
-        corrupt(name, image, seed, int(row))
-        for image, row in zip(images.permute(0, 2, 3, 1).numpy(), rows, strict=True)
-    ]
-    return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2).contiguous()
+    pairs = zip(images.permute(0, 2, 3, 1).numpy(), rows.tolist(), strict=True)
+    copies = np.stack([corrupt(name, image, seed, row) for image, row in pairs])
+    return torch.from_numpy(copies).permute(0, 3, 1, 2).contiguous()
 
 
 def gaussian_noise(image: np.ndarray, random: Random) -> np.ndarray:
@@ -58,9 +56,9 @@ def gaussian_noise(image: np.ndarray, random: Random) -> np.ndarray:
 def salt_and_pepper(image: np.ndarray, random: Random) -> np.ndarray:
     """Every pixel is replaced with a chance of 5 %, by a grey of 255·Beta(½, ½)."""
     chosen = random.random(image.shape[:2]) < 0.05  # (H, W)
-    made = image.copy()
-    made[chosen] = _whole(255 * random.beta(0.5, 0.5, int(chosen.sum())))[:, None]
-    return made
+    copy = image.copy()
+    copy[chosen] = _whole(255 * random.beta(0.5, 0.5, int(chosen.sum())))[:, None]
+    return copy
 
 
 def uniform_noise(image: np.ndarray, random: Random) -> np.ndarray:
@@ -70,17 +68,15 @@ def uniform_noise(image: np.ndarray, random: Random) -> np.ndarray:
 
 def cutout(image: np.ndarray, random: Random) -> np.ndarray:
     """Two rectangles of 20 % of height and width are grey (128); their middles lie anywhere in the image."""
-    made = image.copy()
+    copy = image.copy()
     for _ in range(2):
-        (top, bottom), (left, right) = (_span(side, random.random()) for side in image.shape[:2])
-        made[top:bottom, left:right] = 128
-    return made
-
-
-def _span(side: int, middle: float) -> tuple[int, int]:
-    length = round(0.2 * side)
-    start = round(middle * side - length / 2)
-    return max(start, 0), max(min(start + length, side), 0)
+        spans = []
+        for side in image.shape[:2]:
+            length = round(0.2 * side)
+            start = round(random.random() * side - length / 2)
+            spans.append(slice(max(start, 0), max(start + length, 0)))
+        copy[tuple(spans)] = 128
+    return copy
 
 
 def coarse_dropout(image: np.ndarray, random: Random) -> np.ndarray:
@@ -98,27 +94,21 @@ def rotation(image: np.ndarray, random: Random) -> np.ndarray:
     angle = np.radians(random.uniform(-30, 30))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     middle = (np.array(image.shape[:2]) - 1) / 2
-    shift = middle - turn @ middle
-    made = [
-        ndimage.affine_transform(image[..., c].astype(np.float32), turn, shift, order=1, mode="reflect")
-        for c in range(3)
-    ]
-    return _whole(np.stack(made, -1))
+    how = {"matrix": turn, "offset": middle - turn @ middle, "order": 1, "mode": "reflect"}
+    channels = [ndimage.affine_transform(channel, **how) for channel in np.moveaxis(image.astype(np.float32), -1, 0)]
+    return _whole(np.stack(channels, -1))
 
 
 def perspective(image: np.ndarray, random: Random) -> np.ndarray:
     """Every corner moves inwards by |N(0, s)| of the sides, s uniform in 0.05..0.15; what is inside fills the image,
     bilinear. A move beyond the middle, once in a thousand images, ends there."""
     height, width = image.shape[:2]
-    moved = np.abs(random.normal(0, random.uniform(0.05, 0.15), (4, 2))) % 1
-    moved = np.minimum(moved, 0.49)  # (4, 2) x, y
+    moved = np.abs(random.normal(0, random.uniform(0.05, 0.15), (4, 2))) % 1  # (4, 2) x, y
+    moved = np.minimum(moved, 0.49)
     ends = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     source = np.where(ends == 0, moved, 1 - moved) * [width, height]
-    coefficients = _warp(ends * [width, height], source)
-    made = Image.fromarray(image).transform(
-        (width, height), Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BILINEAR
-    )
-    return np.asarray(made)
+    how = (Image.Transform.PERSPECTIVE, _warp(ends * [width, height], source), Image.Resampling.BILINEAR)
+    return np.asarray(Image.fromarray(image).transform((width, height), *how))
 
 
 def _warp(target: np.ndarray, source: np.ndarray) -> list[float]:
@@ -148,17 +138,8 @@ def _whole(values: np.ndarray) -> np.ndarray:
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
 
-CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {
-    function.__name__: function
-    for function in (
-        gaussian_noise,
-        salt_and_pepper,
-        uniform_noise,
-        cutout,
-        coarse_dropout,
-        rotation,
-        perspective,
-        gaussian_blur,
-        jpeg,
-    )
-}
+NINE = (
+    *(gaussian_noise, salt_and_pepper, uniform_noise, cutout, coarse_dropout),
+    *(rotation, perspective, gaussian_blur, jpeg),
+)
+CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {one.__name__: one for one in NINE}

@@ -116,13 +116,12 @@ def nr_precision(
 
     Undefined (NaN) for a query without a value, the only one of its value, or when all have its value.
 
-    What it promises. If the property has nothing to do with the embeddings, a query's value has a mean of about 0 and a
-    variance of about 1 - p, because the R nearest are drawn without replacement; so 99 % of the queries lie within
-    ± 2.576, unless a value is so rare that less than about one hit is expected (R p). The mean over queries, which is
-    reported, is spread far less: queries are many. Beyond ± 2.576 it is not chance; below, it may still not be.
-    What it does not promise. It is no test at the level of 1 %, and no size of an effect: for the same share of hits it
-    grows with √R, so properties with few values come out larger, and test sets of different sizes cannot be compared.
-    A property that goes along with the class is found because the class is.
+    Of a property that has nothing to do with the embeddings a query's value has a mean of about 0 and a variance of
+    about 1 - p, because the R nearest are drawn without replacement: 99 % of the queries lie within ± 2.576, unless a
+    value is so rare that less than about one hit is expected (R p). The mean over queries is spread far less. Beyond
+    ± 2.576 it is not chance; below, it may still not be. It is no test at the level of 1 %, and no size of an effect:
+    for the same share of hits it grows with √R, so test sets of different sizes cannot be compared. A property that
+    goes along with the class is found because the class is.
 
     Source: Kobs et al., section on the object level.
 

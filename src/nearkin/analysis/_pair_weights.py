@@ -80,8 +80,8 @@ class Place:
         miner = None if self.miner is None else (self.miner[0], dict(self.miner[1]))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            made = build_objective(loss=(self.loss, settings), miner=miner, num_classes=CLASSES, dim=DIM)
-        return made.double()
+            objective = build_objective(loss=(self.loss, settings), miner=miner, num_classes=CLASSES, dim=DIM)
+        return objective.double()
 
     @property
     def proxies(self) -> torch.nn.Parameter | None:

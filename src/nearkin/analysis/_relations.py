@@ -29,14 +29,14 @@ REPEATED = {"train.seed", "protocol.fold"}  # in which a run may differ from its
 PURPOSE = ("regulariser", "purpose", "recipe")
 
 
-def correlations(asked: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
+def correlations(wanted: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
     """What is correlated -> with what -> the correlation, its p value after Holm's correction, and a verdict.
 
     Parameters:
-        asked: which two numbers -> the two rows of every method; methods that lack one of them do not count, and what
+        wanted: which two numbers -> the two rows of every method; methods that lack one of them do not count, and what
             fewer than 3 methods have is left out.
     """
-    whole = {names: [pair for pair in rows if all(row.members for row in pair)] for names, rows in asked.items()}
+    whole = {names: [pair for pair in rows if all(row.members for row in pair)] for names, rows in wanted.items()}
     cells = {names: correlation(rows) for names, rows in whole.items() if len(rows) >= LEAST}
     needed = least_methods(len(cells))
     tested = [

@@ -112,19 +112,19 @@ def tables(saliency: "Saliency") -> list[Table]:
     """Correlation and divergence of methods against methods, groups of pairs, and pairs beside the published values;
     all cells of the first two, one by one."""
     head = f"{saliency.data}: saliency maps of {len(saliency.image_rows):,} test images"
-    cells, made = _cells(saliency), []
+    cells, sheets = _cells(saliency), []
     for value, (name, title) in TITLES.items():
         table = pivot(cells, name, down="first", across="second", value=value, along=["kind"])
         table.title, table.notes = f"{head}, {title}", list(saliency.pairs.notes)
-        made.append(table)
+        sheets.append(table)
     equal = any(cell.mean == 1 and cell.equal for cell in saliency.correlation.values())
-    made[0].notes += ["100.0 ± 0.0: the maps are equal, and z is infinite"] * equal
-    made[0].notes += [*_undefined(saliency), _measures(saliency)]
+    sheets[0].notes += ["100.0 ± 0.0: the maps are equal, and z is infinite"] * equal
+    sheets[0].notes += [*_undefined(saliency), _measures(saliency)]
     if saliency.by_group:
-        made.append(_groups(saliency, f"{head}, by kind of loss"))
+        sheets.append(_groups(saliency, f"{head}, by kind of loss"))
     if len(saliency.methods) > 1:
-        made.append(_pairs(saliency))
-    return [*made, cells]
+        sheets.append(_pairs(saliency))
+    return [*sheets, cells]
 
 
 def _cells(saliency: "Saliency") -> Table:

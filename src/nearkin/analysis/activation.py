@@ -221,9 +221,9 @@ def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
     method with the highest MAP@R, over seeds, and the untrained network, else the trained method with the lowest."""
     methods = methods_of(gathered)
     if len({member.run.hash for member in gathered.tested}) <= MOST:
-        given = {member.run.hash: i for i, member in enumerate(gathered.members)}
+        order = {member.run.hash: i for i, member in enumerate(gathered.members)}
         several = [(_name(method, member), member) for method in methods for member in method.members]
-        return sorted(several, key=lambda pair: given[pair[1].run.hash])
+        return sorted(several, key=lambda pair: order[pair[1].run.hash])
 
     def score(method: OneMethod) -> float:
         interval = interval_of(method.metric("map_at_r"))

@@ -70,7 +70,7 @@ class Properties(Analysis):
                 f"run {run.hash}: {table.name} tells nothing of its images but their class; properties are the further "
                 "columns of a data set such as csv or glyphs"
             )
-        return properties(seen.z, columns, seen.labels, roles=None if seen.plain else seen.roles, places=places)
+        return properties(seen.z, columns, seen.labels, roles=seen.roles, places=places)
 
     @classmethod
     def of_files(cls, paths: Sequence[str | Path]) -> "Properties":
