@@ -8,8 +8,8 @@ import pytest
 
 import nearkin
 from nearkin.analysis import corruptions as module
-from nearkin.analysis._corrupt import CORRUPTIONS, corrupt
-from nearkin.analysis.corruptions import METRICS, Corruptions, Measured
+from nearkin.analysis._corrupt import CORRUPTIONS, METRICS, Measured, corrupt
+from nearkin.analysis.corruptions import Corruptions
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
 from nearkin.errors import NearkinError

@@ -23,6 +23,7 @@ Shapes: N images, R representations, G groups, M models, P pixels.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from scipy.special import xlogy
 
 from nearkin.errors import NearkinError
 from nearkin.evaluation.search import neighbours
-from nearkin.statistics.intervals import LEVEL, class_interval
+from nearkin.statistics.intervals import LEVEL, class_interval, cut
 
 GROUPS = 20
 TINY = 1e-12
@@ -59,8 +60,7 @@ class Alike:
 
 def linear_cka(x: np.ndarray, y: np.ndarray) -> float | None:
     """Linear CKA of two representations (N, C) and (N, C') of the same images; None where one is constant."""
-    value = float(_cka([_gram(x), _gram(y)], np.zeros(len(x), np.int64))[0][0, 1])
-    return None if np.isnan(value) else value
+    return defined(float(_cka([_gram(x), _gram(y)], np.zeros(len(x), np.int64))[0][0, 1]))
 
 
 def overlap(x: np.ndarray, y: np.ndarray, k: int = 10) -> np.ndarray:
@@ -104,6 +104,20 @@ def jackknife(value: float, left: np.ndarray, level: float = LEVEL) -> tuple[flo
     error = float(np.sqrt((g - 1) / g * ((left - left.mean()) ** 2).sum()))
     half = float(stats.t.ppf((1 + level) / 2, g - 1)) * error
     return value - half, value + half
+
+
+def defined(value: float | None) -> float | None:
+    """A number; None where it is none."""
+    return None if value is None or np.isnan(value) else value
+
+
+def share_interval(value: float | None, left: np.ndarray) -> dict[str, Any]:
+    """The interval of a share from those without each group of classes, and whether it is cut at 0 or 1."""
+    low, high = (None, None) if value is None else jackknife(value, left)
+    if low is None or high is None:
+        return {"low": None, "high": None, "cut": False}
+    ends = cut(low, high, (0.0, 1.0))
+    return {"low": ends[0], "high": ends[1], "cut": ends != (low, high)}
 
 
 def _gram(x: np.ndarray) -> np.ndarray:

@@ -135,11 +135,11 @@ def nr_precision(
     for name, values in codes.items():
         if len(values) != len(z):
             raise NearkinError(f"property {name!r}: {len(values)} values for {len(z)} embeddings")
-    asks, asked, place = _parts(len(z), roles)
-    counted = {name: _Counted(np.asarray(values), asks, asked, place) for name, values in codes.items()}
+    queries, searched, place = _parts(len(z), roles)
+    counted = {name: _Counted(np.asarray(values), queries, searched, place) for name, values in codes.items()}
     depth = max((one.relevant.max() for one in counted.values()), default=0)
-    query = z if roles is None else z[asks]
-    gallery = z if roles is None else z[asked]
+    query = z if roles is None else z[queries]
+    gallery = z if roles is None else z[searched]
     stop = 0
     for index, _ in search(
         query, gallery, max(1, int(depth)), self_index=place, budget_mib=budget_mib, progress=progress
@@ -154,23 +154,23 @@ def _parts(n: int, roles: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np
     """Queries (Q,), gallery (G,) and the place of each query in the gallery (Q,), -1 for none; None: for no query."""
     if roles is None:
         return np.arange(n), np.arange(n), np.arange(n)
-    asks, asked = (np.flatnonzero(np.isin(roles, [role, "both"])) for role in ("query", "gallery"))
+    queries, searched = (np.flatnonzero(np.isin(roles, [role, "both"])) for role in ("query", "gallery"))
     place = np.full(n, -1)
-    place[asked] = np.arange(len(asked))
-    return asks, asked, place[asks] if (place[asks] >= 0).any() else None
+    place[searched] = np.arange(len(searched))
+    return queries, searched, place[queries] if (place[queries] >= 0).any() else None
 
 
 class _Counted:
     """The hits of one property, block after block of queries."""
 
-    def __init__(self, codes: np.ndarray, asks: np.ndarray, asked: np.ndarray, place: np.ndarray | None):
+    def __init__(self, codes: np.ndarray, queries: np.ndarray, searched: np.ndarray, place: np.ndarray | None):
         codes = codes.astype(np.int8 if codes.max(initial=0) < 127 else np.int32)  # the smaller, the faster
-        self.query, self.gallery = codes[asks], codes[asked]
+        self.query, self.gallery = codes[queries], codes[searched]
         has = np.bincount(self.gallery[self.gallery >= 0], minlength=int(codes.max(initial=0)) + 1)
         size = np.where(self.query >= 0, has[self.query], 0)  # (Q,) those with the query's value
-        self.relevant = np.maximum(size - (0 if place is None else place >= 0), 0) * (size < len(asked))
-        self.share = size / len(asked)  # (Q,)
-        self.hits = np.zeros(len(asks), np.int64)
+        self.relevant = np.maximum(size - (0 if place is None else place >= 0), 0) * (size < len(searched))
+        self.share = size / len(searched)  # (Q,)
+        self.hits = np.zeros(len(queries), np.int64)
 
     def count(self, index: np.ndarray, rows: slice) -> None:
         """Neighbours (T, K) of some queries."""

@@ -72,6 +72,14 @@ class OfStudy(Analysis):
     def __init__(self, methods: list[OneMethod], runs: Mapping[str, Any], options: Mapping[str, Any] | None = None):
         self.methods, self.runs, self.options = methods, runs, options or {}
 
+    def interval(self, row: Row, bounds: Bounds = UNBOUNDED) -> dict[str, Any] | None:
+        """The mean of a method's row over its seeds, with its interval, as JSON has it; None without a value."""
+        interval = interval_of(row, bounds)
+        if interval is None:
+            return None
+        ends = {"low": interval.low, "high": interval.high}
+        return {"mean": interval.mean, **ends, "seeds": interval.n, "cut": interval.cut}
+
 
 def methods_of(gathered: Gathered) -> list[OneMethod]:
     """The tested runs by method, as `nearkin compare` names its rows: by the axes of their study, or by loss, and by
@@ -214,11 +222,6 @@ class RunPairs:
 def interval_of(row: Row, bounds: Bounds = UNBOUNDED) -> Interval | None:
     """The mean of a row over its seeds with its interval; None without a value."""
     return mean_interval(list(row.values.values()), bounds=bounds) if row.values else None
-
-
-def interval_numbers(interval: Interval) -> dict[str, Any]:
-    """An interval over seeds as JSON has it: mean, low, high, seeds, cut."""
-    return {"mean": interval.mean, "low": interval.low, "high": interval.high, "seeds": interval.n, "cut": interval.cut}
 
 
 def interval_columns(

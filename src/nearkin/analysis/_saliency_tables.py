@@ -114,9 +114,8 @@ def tables(saliency: "Saliency") -> list[Table]:
     head = f"{saliency.data}: saliency maps of {len(saliency.image_rows):,} test images"
     cells, sheets = _cells(saliency), []
     for value, (name, title) in TITLES.items():
-        table = pivot(cells, name, down="first", across="second", value=value, along=["kind"])
-        table.title, table.notes = f"{head}, {title}", list(saliency.pairs.notes)
-        sheets.append(table)
+        about: dict[str, Any] = {"title": f"{head}, {title}", "notes": saliency.pairs.notes}
+        sheets.append(pivot(cells, name, down="first", across="second", value=value, along=["kind"], **about))
     equal = any(cell.mean == 1 and cell.equal for cell in saliency.correlation.values())
     sheets[0].notes += ["100.0 ± 0.0: the maps are equal, and z is infinite"] * equal
     sheets[0].notes += [*_undefined(saliency), _measures(saliency)]

@@ -14,11 +14,12 @@ from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import Loaded, last_map, loaded, stratified, test_images
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
-from nearkin.numerics import unit
+from nearkin.evaluation.search import neighbours
 from nearkin.present import Chart, Column, Pictures, Table, overlaid
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
+from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet
 from nearkin.units import NUMBER, SHARE
 
@@ -275,16 +276,14 @@ def strongest(maps: Tensor) -> tuple[Tensor, Tensor]:
     return top.indices, top.values
 
 
-def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
-    """Each of these rows with the test image that is nearest to it in the stored embeddings of a run.       (N, 2)"""
+def nearest(run: Run, rows: np.ndarray) -> np.ndarray:
+    """(N, 2) each of these rows with the test image that is nearest to it in the stored embeddings of a run."""
     stored = TestSet.of(run)
-    e = unit(stored.z.float())
-    known = test_images(run)[0] if stored.rows is None else stored.rows
-    place = {int(row): i for i, row in enumerate(known)}
-    at = torch.tensor([place[int(row)] for row in rows])
-    s = e[at] @ e.T  # (N, all)
-    s[torch.arange(len(at)), at] = -torch.inf
-    return np.stack([rows, known[s.argmax(1).numpy()]], 1)
+    tested = test_images(run)[0] if stored.rows is None else stored.rows
+    number = {row: place for place, row in enumerate(tested.tolist())}
+    at = np.array([number[row] for row in rows.tolist()])
+    index = neighbours(stored.z[torch.from_numpy(at)], stored.z, 1, self_index=at).index
+    return np.stack([rows, tested[index[:, 0].numpy()]], 1)
 
 
 def concentration(added: np.ndarray) -> float:

@@ -246,3 +246,13 @@ def one_file(analysis: str, paths: Sequence[str | Path]) -> tuple[Tensor, np.nda
     if len(paths) != 1:
         raise NearkinError(f"{analysis} looks at one file of embeddings, not at {len(paths)}")
     return embeddings_and_columns(paths[0])
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
+    parts = [Path(path).with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(path[-depth:]) for path in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)

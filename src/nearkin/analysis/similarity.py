@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from nearkin.analysis._alike import Alike, compared, jackknife
+from nearkin.analysis._alike import Alike, compared, defined, jackknife, share_interval
 from nearkin.analysis._over_runs import (
     CUT,
     OVER_CLASSES,
@@ -24,7 +24,14 @@ from nearkin.analysis._over_runs import (
     one_fold,
 )
 from nearkin.analysis.base import Analysis
-from nearkin.analysis.embedded import embeddings_and_columns, rows_of, stored_stage_features, stratified, tested
+from nearkin.analysis.embedded import (
+    embeddings_and_columns,
+    rows_of,
+    short_names,
+    stored_stage_features,
+    stratified,
+    tested,
+)
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import UNTRAINED
 from nearkin.errors import NearkinError
@@ -32,7 +39,7 @@ from nearkin.numerics import unit
 from nearkin.present import Chart, Column, Heatmap, Lines, Panels, Table, pivot
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
-from nearkin.statistics.intervals import cut, mean_interval
+from nearkin.statistics.intervals import mean_interval
 from nearkin.units import NUMBER
 
 IMAGES = 1000
@@ -216,9 +223,9 @@ class Similarity(Analysis):
             pairs = self.pairs.of(first, second)
             rows.append([first, second, _mean(matrix, {(first, second): pairs}) if pairs else None])
         long = Table("", ["method", "against", Column(value.name, unit=NUMBER)], rows)
-        table = pivot(long, value.name, down="method", across="against", value=value.name)
-        table.title, table.notes = f"{value.heading} at the embedding, mean over pairs of runs", self.pairs.notes
-        return table
+        title = f"{value.heading} at the embedding, mean over pairs of runs"
+        about: dict[str, Any] = {"title": title, "notes": self.pairs.notes}
+        return pivot(long, value.name, down="method", across="against", value=value.name, **about)
 
     def _files(self) -> Table:
         """Every two files, with intervals over classes."""
@@ -227,7 +234,7 @@ class Similarity(Analysis):
             record = {"file": first["name"], "against": second["name"]}
             for measure in MEASURES:
                 value = defined(float(getattr(alike, measure)[i, j]))
-                ends = _share_interval(value, getattr(alike, f"{measure}_left")[:, i, j])
+                ends = share_interval(value, getattr(alike, f"{measure}_left")[:, i, j])
                 record |= {measure: value} | {f"{measure}_{key}": end for key, end in ends.items()}
             records.append(record)
         columns: list[Column | str] = ["file", "against"]
@@ -300,31 +307,13 @@ def similarity(
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Similarity:
-    """Of representations in arrays.
-
-    Parameters:
-        runs: name, method, kind and seed of each of R runs; the seed of a file is None.
-        levels: level -> R arrays (N, C).
-        labels: (N,) classes.
-        k: neighbours.
-        notes, options: stored with the numbers.
-        seed: deals the classes into groups.
-    """
+    """Of representations in arrays: level -> R arrays (N, C), with the N classes of the images, which `seed` deals into
+    groups. `k` neighbours are looked at; runs, notes and options are those of `Similarity`."""
     alike = {
         level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
         for level, x in track(levels.items(), "Similarity", len(levels))
     }
     return Similarity(runs, alike, len(labels), notes or [], options or {})
-
-
-def short_names(paths: Sequence[str]) -> list[str]:
-    """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
-    parts = [Path(path).with_suffix("").parts for path in paths]
-    for depth in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(path[-depth:]) for path in parts]
-        if len(set(names)) == len(names):
-            return names
-    return list(paths)
 
 
 def _places(member: Member, images: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -360,17 +349,3 @@ def _mean(matrix: np.ndarray, cells: Cells) -> float | None:
     """The mean over pairs of runs of each cell, then over cells: a method counts once, however many seeds it has."""
     means = [np.mean([matrix[pair] for pair in pairs]) for pairs in cells.values()]
     return defined(float(np.mean(means))) if means else None
-
-
-def defined(value: float | None) -> float | None:
-    """A number; None where it is none."""
-    return None if value is None or np.isnan(value) else value
-
-
-def _share_interval(value: float | None, left: np.ndarray) -> dict[str, Any]:
-    """The interval of a share from those without each group of classes, and whether it is cut at 0 or 1."""
-    low, high = (None, None) if value is None else jackknife(value, left)
-    if low is None or high is None:
-        return {"low": None, "high": None, "cut": False}
-    ends = cut(low, high, (0.0, 1.0))
-    return {"low": ends[0], "high": ends[1], "cut": ends != (low, high)}

@@ -17,8 +17,6 @@ from nearkin.analysis._over_runs import (
     OfStudy,
     OneMethod,
     interval_columns,
-    interval_numbers,
-    interval_of,
     methods_of,
     of_each_run,
     several_data_sets,
@@ -186,8 +184,8 @@ class SpectrumOfStudy(OfStudy):
             numbers: dict[str, Any] = {"kind": method.kind, "regulariser": regulariser(method.members[0])}
             for key in MEASURED:
                 bounds = metric_of("rho" if key == "rho_all" else key).bounds
-                if (interval := interval_of(self.row(method, key), bounds)) is not None:
-                    numbers[key] = interval_numbers(interval)
+                if (interval := self.interval(self.row(method, key), bounds)) is not None:
+                    numbers[key] = interval
             methods[method.name] = numbers
         compared = [] if several_data_sets(self.methods) else [method for method in self.methods if method.trained]
         rows = {names: [(self.row(m, names[0]), self.row(m, names[1])) for m in compared] for names in CORRELATED}
