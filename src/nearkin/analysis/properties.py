@@ -95,15 +95,10 @@ class Properties(Analysis):
     def tables(self) -> list[Table]:
         """One row per property, the strongest first; beside it what the class alone gives."""
         measured = sorted(self.measured["properties"].items(), key=lambda item: -item[1]["nr_precision"])
-        records = [
-            {
-                "property": name,
-                "has": f"{one['categories']} {'bins' if one['edges'] else 'values'}",
-                "marks": marks(one),
-            }
-            | one
-            for name, one in measured
-        ]
+        records = []
+        for name, one in measured:
+            has = f"{one['categories']} {'bins' if one['edges'] else 'values'}"
+            records.append({"property": name, "has": has, "marks": marks(one), **one})
         columns = [
             *("property", "has"),
             Column("share", "p", SHARE, digits=1, about="what chance has"),
