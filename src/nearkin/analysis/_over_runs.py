@@ -184,13 +184,12 @@ class RunPairs:
 
     def with_two_seeds(self, first: str, second: str) -> list[tuple[int, int]]:
         """The pairs of runs of two methods, or of one, that have two seeds."""
-        if first == second:
-            return list(combinations(self.places[first], 2))
-        pairs = product(self.places[first], self.places[second])
+        one = first == second
+        pairs = combinations(self.places[first], 2) if one else product(self.places[first], self.places[second])
         return [(a, b) for a, b in pairs if self.seeds[a] is None or self.seeds[a] != self.seeds[b]]
 
     def of(self, first: str, second: str) -> list[tuple[int, int]]:
-        """The same; of two methods with one seed alone, the same, that pair."""
+        """The same pairs; where two methods have one seed alone, and it is the same, that pair."""
         pairs = self.with_two_seeds(first, second)
         return pairs if pairs or first == second else list(product(self.places[first], self.places[second]))
 
