@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nearkin.present.files import ENDINGS, check_ending, read, sentence
     from nearkin.present.forms import Bars, Dots, Lines, Points
     from nearkin.present.grids import Heatmap, Ranks
+    from nearkin.present.pictures import coloured, overlaid
     from nearkin.present.pivot import pivot
     from nearkin.present.sheets import Panels, Pictures
 else:
@@ -21,6 +22,7 @@ else:
         "files": ("ENDINGS", "check_ending", "read", "sentence"),
         "forms": ("Bars", "Dots", "Lines", "Points"),
         "grids": ("Heatmap", "Ranks"),
+        "pictures": ("coloured", "overlaid"),
         "pivot": ("pivot",),
         "sheets": ("Panels", "Pictures"),
     }
@@ -49,8 +51,10 @@ __all__ = [
     "Table",
     "canvas",
     "check_ending",
+    "coloured",
     "described",
     "label",
+    "overlaid",
     "pivot",
     "read",
     "save",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,6 +103,14 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row of {len(row)} values for columns {self.header}: {row}")
+
+    @classmethod
+    def of_records(cls, name: str, columns: Sequence[Any], records: Iterable[Mapping[str, Any]], **rest: Any) -> Table:
+        """A table of mappings from column to value: a gap where one has no value of that name, more than the columns is
+        left out. `rest` is as in `Table`."""
+        table = cls(name, columns, [], **rest)
+        table.rows = [[record.get(column) for column in table.header] for record in records]
+        return table
 
     @property
     def header(self) -> list[str]:
