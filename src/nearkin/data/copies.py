@@ -7,8 +7,9 @@ one that was saved again when
     colours      differ by at most 12 in any field
     shapes       have ratios of width to height that differ by at most 5 %
 
-On 2,640 photographs (128 px), qualities of JPEG down to 30 and WebP of 60 differed by at most 1.0 on average and half
-the size by 2.9, two different photographs by 3.2 or more. Images without any contrast must have equal marks.
+The bounds were chosen on 5,421 photographs of groceries (128 px): of every 13th, JPEG of quality 30 and WebP of 60
+differed by at most 1.1 on average, half the size by 2.9, so that a few of these are missed; two different photographs
+differed by 3.2 or more. Images without any contrast must have equal marks.
 """
 
 import os
