@@ -277,7 +277,7 @@ class TestBudgets:
             "method": {
                 "short": {"loss": "triplet"},
                 "long": {"loss": "triplet", "epochs": 3},
-                "wide": {"loss": "triplet", "dim": 24},
+                "wide": {"loss": "triplet", "dim": 24, "train.average": 0.9, "train.blend": 0.5},
                 "untrained": {"epochs": 0},
             }
         }
@@ -290,7 +290,9 @@ class TestBudgets:
             "unequal steps",
             "unequal images seen",
             "unequal size",
+            "unequal stored weights",
         ]
+        assert "averaged 0.9, blended 0.5 (wide)" in notes[4]
         assert "3 (long)" in notes[0]
         assert "24 (wide)" in notes[3]
         for ending in (".csv", ".md", ".tex"):
