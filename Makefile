@@ -15,7 +15,7 @@ install: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing nearkin and its dependencies into .venv (a few minutes, once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard,tune,ray]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,pretrained,tensorboard,tune,ray,heic]'
 	@touch $@
 
 demo: $(READY)

@@ -20,8 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from nearkin.analysis._measures import compared
-from nearkin.analysis._saliency_maps import COPIES, PIXELS, each_map, network
+from nearkin.analysis._saliency_maps import COPIES, PIXELS, compared, each_map, network
 from nearkin.analysis.embedded import Loaded, from_input
 from nearkin.data import PixelSource, load_table, open_images
 from nearkin.engine.allocator import skip_memory_fill, tune_allocator

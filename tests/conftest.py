@@ -1,6 +1,7 @@
 """Shared by all tests: one thread, a cache of the session's own, small data."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from tiny import TINY
 
 os.environ.setdefault("NEARKIN_FSYNC", "0")  # no test cuts the power
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that ignores it in the background hands that on
 torch.set_num_threads(1)  # two test workers with two threads each would starve each other
 
 

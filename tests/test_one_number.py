@@ -42,7 +42,7 @@ def test_all_print_one_number(gathered):
     assert list(tuned.values) == [0, 1, 2]  # seed 3 lacks a fold
 
     page = material(gathered, metric=METRIC)
-    table = table_of(page, page.boards[0], [])
+    table = table_of(page.boards[0], [])
     shown = dict(zip(table.column("method"), table.column(METRIC), strict=True))
     analysed = {method.name: interval_of(method.metric(METRIC)).mean for method in methods_of(gathered)}
     claimed = {}

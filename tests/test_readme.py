@@ -33,6 +33,8 @@ def here(tmp_path, monkeypatch):
         for i in range(1, 4):
             pixels = rng.integers(0, 255, (40, 40, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "my_images" / name / f"{i}.jpg")
+    (tmp_path / "new_images").mkdir()
+    Image.fromarray(pixels).save(tmp_path / "new_images" / "1.jpg")
     np.save(tmp_path / "EMB.npy", rng.normal(size=(40, 4)))
     np.save(tmp_path / "LABELS.npy", np.arange(40) % 8)
     monkeypatch.chdir(tmp_path)
@@ -49,7 +51,10 @@ def test_python(code, here, monkeypatch):
     import nearkin
 
     trained = nearkin.train
-    monkeypatch.setattr(nearkin, "train", lambda spec: trained(spec, **parse_words([*QUICK, "data.size=32"])))
+    quick = parse_words([*QUICK, "data.size=32"])
+    monkeypatch.setattr(nearkin, "train", lambda spec: trained(spec, **quick))
+    fit, small = nearkin.fit, {"backbone": "convnet", "losses": ["contrastive"], "workers": 1}
+    monkeypatch.setattr(nearkin, "fit", lambda images, minutes: fit(images, minutes=minutes, **small, **quick))
     exec(compile(code, "README.md", "exec"), {})
 
 
@@ -72,8 +77,8 @@ def test_nearkin(line, here, monkeypatch):
         words = [word for word in words if word.partition("=")[0] not in quick] + more
     if words[0] == "test":  # the folder here has few images
         words = [word.replace("recall@100", "recall@10") for word in words]
-    if words[0] == "choose":
-        words[words.index("--minutes") + 1] = "0.1"
+    if words[0] == "fit":
+        words += ["--losses", "contrastive", "--workers", "1", "backbone=convnet", *QUICK, "data.size=32"]
     if words[0] == "demo":  # minutes; tests/cli/test_wheel.py plans it
         return
     if "demo" in words:

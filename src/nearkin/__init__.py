@@ -1,5 +1,6 @@
 """nearkin: train and compare image-retrieval embeddings fairly.
 
+nearkin.fit("my_images")                                           the best model for a folder of images
 nearkin.train({"dataset": "glyphs", "loss": "multi_similarity"})   a run, stored under runs/
 nearkin.test(run, metrics=["nmi", "recall@100"])                   more metrics of it, without training
 nearkin.reproduce(run)                                             the same trained again, and compared
@@ -23,6 +24,7 @@ _PLACES = {  # public name -> module, or module:attribute; imported when the nam
     "data": "nearkin.data",
     "embed": "nearkin.runs.embed:embed",
     "evaluate": "nearkin.evaluation.retrieval:evaluate",
+    "fit": "nearkin.fitting.fit:fit",
     "find_runs": "nearkin.runs.listing:find_runs",
     "load": "nearkin.runs.embed:load",
     "losses": "nearkin.losses",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from nearkin.errors import NearkinError
     from nearkin.evaluation import metrics
     from nearkin.evaluation.retrieval import evaluate
+    from nearkin.fitting.fit import fit
     from nearkin.literature.shown import published
     from nearkin.pages.report import report
     from nearkin.runs.embed import embed, load
@@ -80,6 +83,7 @@ __all__ = [
     "embed",
     "evaluate",
     "find_runs",
+    "fit",
     "load",
     "losses",
     "make_spec",

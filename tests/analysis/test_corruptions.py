@@ -8,8 +8,7 @@ import pytest
 
 import nearkin
 from nearkin.analysis import corruptions as module
-from nearkin.analysis._corrupt import CORRUPTIONS, corrupt
-from nearkin.analysis._corrupted import METRICS, Measured
+from nearkin.analysis._corrupt import CORRUPTIONS, METRICS, Measured, corrupt
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.comparison.gather import gather
 from nearkin.data import load_table
@@ -102,6 +101,7 @@ def test_it_is_resumed_stored_and_summed_up(run, monkeypatch, tmp_path):
     assert table.name == "recall-1-all"
     assert table.column("value clean") == [found.measured["clean"]["recall@1"]]
     assert table.texts()[0][2] == f"{100 * found.measured['clean']['recall@1']:.1f}"
+    assert {(row["cut"], row["seeds"]) for row in study.tables[-1]} == {(False, 1)}
     assert "corruptions-drops.png" in {path.name for path in study.save(tmp_path)}
     assert json.loads((tmp_path / "corruptions.json").read_text())["options"] == {"images": 40, "seed": 1}
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nearkin.present import Bars, Column, Dots, Heatmap, Lines, Panels, Pictures, Points, Ranks, Table
-from nearkin.present.chart import label
+from nearkin.present.drawing import label
 from nearkin.units import NUMBER
 
 NAME = r"$_$x $\frac$"  # mathtext that cannot be parsed

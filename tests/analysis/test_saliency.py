@@ -47,8 +47,7 @@ def test_cells_by_loops():
     seed = [0, 1, 0, 0, 1, 0]
     two = [("contrastive", "arcface"), ("margin", "None"), ("contrastive", "contrastive"), ("arcface", "arcface")]
     for a, b in two:
-        names = list(runs)
-        cell = found.correlation[names.index(a), names.index(b)]
+        cell = found.correlation[a, b]
         z = []
         for image in found.r:
             pairs = [
@@ -61,18 +60,18 @@ def test_cells_by_loops():
         assert cell.mean == pytest.approx(np.tanh(np.mean(z)))
         assert cell.spread == pytest.approx(np.tanh(np.std(z, ddof=1)))
         assert cell.n == 12
-    assert (1, 1) not in found.correlation  # margin has one seed
+    assert ("margin", "margin") not in found.correlation  # margin has one seed
     seeds, between = np.arctanh(found.r[:, 0, 1]), np.arctanh(found.r[:, 1, 2])
-    assert found.beyond_seeds[0, 1].mean == pytest.approx((seeds - between).mean())
+    assert found.beyond_seeds["contrastive", "margin"].mean == pytest.approx((seeds - between).mean())
     both = (seeds + np.arctanh(found.r[:, 3, 4])) / 2 - np.arctanh(found.r[:, [0, 1], [4, 3]]).mean(1)
-    assert found.beyond_seeds[0, 2].mean == pytest.approx(both.mean())
-    assert found.same_seed  # margin and the untrained network have one seed
+    assert found.beyond_seeds["contrastive", "arcface"].mean == pytest.approx(both.mean())
+    assert found.pairs.same_seed  # margin and the untrained network have one seed
     assert any("have one seed" in note for note in table(found, "correlation").notes)
 
 
 def test_intervals_are_over_classes_and_say_so():
     found = made()
-    cell = found.correlation[0, 1]
+    cell = found.correlation["contrastive", "margin"]
     z = np.arctanh(found.r[:, 1, 2]).reshape(4, 3).mean(1)  # of each class
     half = stats.t.ppf(0.975, 3) * z.std(ddof=1) / 2
     assert (cell.low, cell.high) == pytest.approx((np.tanh(z.mean() - half), np.tanh(z.mean() + half)))
@@ -110,8 +109,8 @@ def test_tables_have_the_published_values_beside_ours():
     assert len(pairs) == 6
     numbers = {(row["first"], row["second"]): row for row in published}
     assert numbers["contrastive", "arcface"]["published_r"] == 89
-    assert numbers["contrastive", "arcface"]["r"] == found.correlation[0, 2].mean
-    assert kobs.published(found, 0, 0)[0].value is None
+    assert numbers["contrastive", "arcface"]["r"] == found.correlation["contrastive", "arcface"].mean
+    assert kobs.published(found, ("contrastive", "contrastive"))[0].value is None
     json.dumps(found.numbers, allow_nan=False)
 
 

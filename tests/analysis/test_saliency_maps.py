@@ -9,8 +9,7 @@ import yaml
 
 import nearkin
 from nearkin.analysis import _saliency_maps as saliency_maps
-from nearkin.analysis._measures import compared
-from nearkin.analysis._saliency_maps import maps_of, scaled, smooth_maps
+from nearkin.analysis._saliency_maps import compared, maps_of, scaled, smooth_maps
 from nearkin.analysis.embedded import from_input, loaded
 from nearkin.errors import NearkinError
 from nearkin.runs.run import Run

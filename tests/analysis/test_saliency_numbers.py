@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from nearkin.analysis._agreement import correlations, divergences, fisher, plain
-from nearkin.analysis._measures import MEASURES, VARIANTS, compared, measure_of
+from nearkin.analysis._alike import correlations, divergences, fisher, plain
+from nearkin.analysis._saliency_maps import MEASURES, VARIANTS, compared, measure_of
 from nearkin.errors import NearkinError
 from nearkin.registry import LOSSES, hyperparameters
 

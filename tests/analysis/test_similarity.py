@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import nearkin
-from nearkin.analysis._alike import Alike, compared, linear_cka, overlap, stage_features
+from nearkin.analysis._alike import Alike, compared, linear_cka, overlap
+from nearkin.analysis.embedded import stage_features
 from nearkin.analysis.similarity import Similarity, similarity
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError

@@ -156,4 +156,4 @@ def test_the_study_in_files(study, tmp_path):
     singular = {row["method"]: row for row in study.tables[-1] if (row["of"], row["number"]) == (ALL, 1)}
     first = next(name for name in singular if name.startswith("margin"))
     runs = [run.run.hash for method in study.methods if method.name == first for run in method.members]
-    assert singular[first]["value"] == pytest.approx(np.mean([study.spectra[run].singular[0] for run in runs]))
+    assert singular[first]["value"] == pytest.approx(np.mean([study.runs[run].singular[0] for run in runs]))

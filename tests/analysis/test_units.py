@@ -10,9 +10,9 @@ from stores import add_run, add_study
 
 from nearkin.analysis._corrupt import CORRUPTIONS
 from nearkin.analysis._over_runs import methods_of, one_fold
-from nearkin.analysis._properties_study import PropertiesOfStudy
 from nearkin.analysis._relations import correlation_table, correlations, regularised, regulariser_table
 from nearkin.analysis.corruptions import CorruptionsOfStudy
+from nearkin.analysis.properties import PropertiesOfStudy
 from nearkin.analysis.spectrum import Spectrum, SpectrumOfStudy
 from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather

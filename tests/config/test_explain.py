@@ -82,13 +82,17 @@ class TestEverySetting:
         for key in OPEN:
             group, name = key.split(".")
             value = spec[group][name]
-            text = f"{value:.0e}".replace("e-0", "e-") if isinstance(value, float) else str(value).lower()
+            text = str(value).lower()
+            if isinstance(value, float):
+                text = f"{value:.0e}".replace("e-0", "e-") if 0 < value < 0.01 else f"{value:g}"
             assert re.search(rf"\b{re.escape(text)}\b", settings()[key].filled), (key, value)
 
-    @pytest.mark.parametrize("name", ["convnet", "efficientnet_lite0", "bn_inception", "googlenet", "resnet50"])
+    @pytest.mark.parametrize(
+        "name", ["convnet", "efficientnet_lite0", "efficientnet_lite1", "bn_inception", "googlenet", "resnet50"]
+    )
     def test_of_every_backbone(self, name):
         spec = resolve(make_spec({"backbone": name})).data
-        named = name if name in ("convnet", "efficientnet_lite0") else "built-in ones"
+        named = name if name in ("convnet", "efficientnet_lite0", "efficientnet_lite1") else "built-in ones"
         for key in ("size", "resize", "crop"):
             assert f"{named} {getattr(spec, key)}" in settings()[f"data.{key}"].filled
 

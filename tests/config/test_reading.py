@@ -62,6 +62,8 @@ CASES = {
     "train.warmup_counts": (False, [TRAINED], [{"weights": "imagenet", "backbone": "resnet50", "train.warmup": 2}]),
     "train.clip": (1, [UNTRAINED], [TRAINED]),
     "train.clip_by": ("norm", [TRAINED], [{"train.clip": 1}]),
+    "train.average": (0.9, [UNTRAINED], [TRAINED]),
+    "train.blend": (0.5, [UNTRAINED], [TRAINED]),
     "train.groups": ({"loss": {"lr": 0.5}}, [UNTRAINED], [TRAINED]),
     "train.groups.head.eps": (0.5, [{"train.optimiser": "sgd"}], [TRAINED]),
     "train.eval_every": (2, [UNTRAINED, (TRAINED, NO_VALIDATION)], [(TRAINED, VALIDATION), TRAINED]),

@@ -57,10 +57,46 @@ def test_other_kinds_of_png(smooth, mode):
     assert (read_image(encoded(image, "PNG")) == np.asarray(image.convert("RGB"))).all()
 
 
-def test_alpha_is_dropped(smooth):
+def test_an_alpha_channel_that_hides_nothing_changes_nothing(smooth):
     image = smooth.copy()
-    image.putalpha(0)
+    image.putalpha(255)
     assert (read_image(encoded(image, "PNG")) == np.asarray(smooth)).all()
+
+
+def half_hidden(image):
+    """The left half of an image hidden, the next column at half."""
+    alpha = np.full((image.height, image.width), 255, np.uint8)
+    alpha[:, : image.width // 2] = 0
+    alpha[:, image.width // 2] = 128
+    cut_out = image.copy()
+    cut_out.putalpha(Image.fromarray(alpha))
+    return cut_out
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
+def test_what_is_transparent_lies_on_white(smooth, kind):
+    middle, opaque = smooth.width // 2, np.asarray(smooth).astype(int)
+    cut_out = half_hidden(smooth)
+    pixels = read_image(encoded(cut_out, kind, **({"lossless": True} if kind == "WEBP" else {}))).astype(int)
+    assert (pixels[:, :middle] == 255).all()
+    assert np.abs(pixels[:, middle] - (opaque[:, middle] + 255) / 2).max() <= 1.5
+    assert (pixels[:, middle + 1 :] == opaque[:, middle + 1 :]).all()
+    assert (images.as_pixels(half_hidden(smooth), "image 1")[:, :middle] == 255).all()
+
+
+def test_one_transparent_colour_lies_on_white(smooth):
+    grey = np.full((4, 6), 90, np.uint8)
+    grey[:, :3] = 7
+    for image, hidden in (
+        (Image.fromarray(grey), 7),
+        (Image.fromarray(grey).convert("RGB"), (7, 7, 7)),
+        (Image.fromarray(grey).quantize(4), None),
+    ):
+        index = image.getpixel((0, 0)) if hidden is None else hidden
+        pixels = read_image(encoded(image, "PNG", transparency=index))
+        assert (pixels[:, :3] == 255).all()
+        assert (pixels[:, 3:] == 90).all()
+    assert (read_image(encoded(Image.fromarray(grey).convert("LA"), "PNG"))[:, :3] == 7).all()  # opaque
 
 
 def test_sixteen_bits_are_cut_to_eight():

@@ -64,6 +64,7 @@ def test_every_sampler(name, tmp_path):
         {"loss": "triplet", "miner": "semihard", "regulariser": "mixup", "train.clip": 1.0, "train.clip_by": "norm"},
         {"method": "drml", "loss": "proxy_anchor", "model.parts": 2, "train.optimiser": "sgd"},
         {"model.cut": "block2", "train.optimiser": "rmsprop", "train.curve": True},
+        {"model.init": "pca", "loss": "proxy_anchor"},
         {"epochs": 0},
     ],
     ids=lambda words: ",".join(words),

@@ -62,6 +62,8 @@ def test_a_run_of_two_processes_is_that_of_one_also_when_one_dies(tiny, tmp_path
         "train.batch": 20,
         "memory.size": 32,
         "memory.warmup": 0,
+        "train.average": 0.5,
+        "train.blend": 0.7,
     }
     alone = nearkin.train(words, runs=tmp_path / "one")
     died = spawn("trained", 2, tmp_path, words, str(tmp_path / "two"), 4)

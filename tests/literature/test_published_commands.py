@@ -61,7 +61,7 @@ def test_a_table_as_files(tmp_path):
         "--latex",
         str(tmp_path / "t.tex"),
     )
-    rows = list(csv.DictReader((tmp_path / "t.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
     assert [(row["R@1000"], row["R@1000 flagged"]) for row in rows if row["method"] == "ArcFace"] == [("34.27", "true")]
     assert "surely 94.27" in rows[0]["notes"]
     assert "| ArcFace |" in (tmp_path / "t.md").read_text()

@@ -519,13 +519,31 @@ def test_other_calls_that_are_refused(z, y):
 
 
 def test_only_pairs_that_the_labels_allow(z, y):
-    """As with masks of our own miners: a listed positive of another class is no pair, and one listed twice is one."""
-    a = torch.arange(12)
+    """What contradicts the labels is refused, not dropped; a pair that is listed twice is one."""
+    a, none = torch.arange(12), torch.zeros(0, dtype=torch.long)
+    positive, negative = a.roll(CLASSES), a.roll(1)
+    assert (y[positive] == y).all()
+    assert (y[negative] != y).all()
     twice = torch.cat([a, a])
-    value, _ = value_and_gradients(losses.Contrastive(), z, y, (a, a.roll(1), twice, twice.roll(1)))
+    value, _ = value_and_gradients(losses.Contrastive(), z, y, (none, none, twice, twice.roll(1)))
     masks = PairMasks(torch.zeros(12, 12, dtype=torch.bool), torch.eye(12).roll(-1, 1).bool())
     assert masks.negative[0, 11]
     assert value == losses.Contrastive()(z, y, masks) > 0
+    assert losses.Contrastive()(z, y, (a, positive, a, negative)).isfinite()
+    for loss in (losses.Contrastive(), losses.Triplet()):
+        refused(
+            lambda loss=loss: loss(z, y, (a, negative, negative)), "12 of 12 positive pairs", "two classes", "(0, 11)"
+        )
+        refused(lambda loss=loss: loss(z, y, (a, positive, positive)), "12 of 12 negative pairs", "one class")
+    refused(lambda: losses.Contrastive()(z, y, (a, negative, a, negative)), "positive pairs (a, p) are of two classes")
+    refused(lambda: losses.Contrastive()(z, y, (a, positive, a[:3], positive[:3])), "3 of 3 negative pairs (a, n)")
+    refused(
+        lambda: losses.Contrastive()(z, y, (a, a, a, negative)),
+        "12 of 12 positive pairs (a, p) are an image and itself",
+    )
+    other = {"ref_emb": z.flip(0).clone(), "ref_labels": y.flip(0)}
+    refused(lambda: losses.Contrastive()(z, y, (a, negative, none, none), **other), "two classes")
+    assert losses.Contrastive()(z, y, (a, a.flip(0), none, none), **other).isfinite()
 
 
 # -- names ----------------------------------------------------------------------------------------------------

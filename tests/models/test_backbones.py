@@ -10,6 +10,7 @@ from torch import nn
 import nearkin
 from nearkin.errors import NearkinError
 from nearkin.models import Backbone, InputRecord, Model, build_model
+from nearkin.models.efficientnet_lite import blocks_at
 from nearkin.registry import BACKBONES
 
 NAMES = BACKBONES.names()
@@ -20,7 +21,14 @@ def images(count: int = 2, side: int = 64) -> torch.Tensor:
 
 
 def test_registered():
-    assert set(NAMES) >= {"bn_inception", "convnet", "efficientnet_lite0", "googlenet", "resnet50"}
+    assert set(NAMES) >= {
+        "bn_inception",
+        "convnet",
+        "efficientnet_lite0",
+        "efficientnet_lite1",
+        "googlenet",
+        "resnet50",
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,6 +92,7 @@ def test_names_and_shapes_are_those_of_the_public_checkpoint(name):
         ("googlenet", 6_624_904, ("aux",)),
         ("bn_inception", 11_295_240, ()),
         ("efficientnet_lite0", 4_652_008, ()),
+        ("efficientnet_lite1", 5_416_680, ()),
     ],
 )
 def test_parameter_counts(name, count, without):
@@ -100,6 +109,7 @@ def test_parameter_counts(name, count, without):
         ("googlenet", 3, [2.19179096, 3.46246265, -187.316767]),
         ("bn_inception", 3, [1.08441046, 1.77352117, 69.6107438]),
         ("efficientnet_lite0", 4, [1.56247829, 2.08777413, 35.6734884]),
+        ("efficientnet_lite1", 4, [1.47849979, 2.04840599, 199.892953]),
     ],
 )
 def test_reference_outputs(name, side, reference):
@@ -109,7 +119,7 @@ def test_reference_outputs(name, side, reference):
     np.testing.assert_allclose(summary(out), reference, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "googlenet", "bn_inception", "efficientnet_lite0"])
+@pytest.mark.parametrize("name", ["resnet50", "googlenet", "bn_inception", "efficientnet_lite0", "efficientnet_lite1"])
 def test_the_last_map_at_224_is_7_by_7(name):
     with torch.no_grad(), torch.device("meta"):
         assert BACKBONES[name]()(torch.empty(1, 3, 224, 224)).shape[2:] == (7, 7)
@@ -164,6 +174,18 @@ def test_input_records():
     assert pixels[1].flatten().tolist() == [0, 255, 51]  # the caller's pixels stay
     record = BACKBONES["efficientnet_lite0"].record
     assert (record.resize, record.size, record.crop) == (128, 128, 112)
+    record = BACKBONES["efficientnet_lite1"].record
+    assert (record.mean, record.std) == ((0.5,) * 3, (0.5,) * 3)
+    assert (record.resize, record.size, record.crop) == (272, 240, 240)
+
+
+def test_the_depths_of_efficientnet_lite():
+    """Groups of blocks in efficientnet_lite_builder.py of the TensorFlow models; the first and the last never grow."""
+    assert blocks_at(1.0) == (1, 2, 2, 3, 3, 4, 1)
+    assert blocks_at(1.1) == (1, 3, 3, 4, 4, 5, 1)
+    for name in ("efficientnet_lite0", "efficientnet_lite1"):
+        blocks = len(BACKBONES[name]()._blocks)
+        assert BACKBONES[name].stages == ("stem", *(f"block{i}" for i in range(blocks)), "head")
 
 
 def test_a_backbone_from_outside(monkeypatch):

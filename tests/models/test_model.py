@@ -170,7 +170,7 @@ def test_channels_last():
         ({"head": "mlp"}, ["mlp", "linear", "none"]),
         ({"norm": "l2"}, ["l2", "layer, none"]),
         ({"pre_norm": "batch"}, ["model.pre_norm='batch'", "layer, none"]),
-        ({"init": "xavier"}, ["model.init='xavier'", "kaiming, torch"]),
+        ({"init": "xavier"}, ["model.init='xavier'", "kaiming, pca, torch"]),
         ({"bn_affine": False}, ["model.bn_affine=false needs model.freeze_bn=true"]),
         ({"backbone": "collections.OrderedDict"}, ["OrderedDict", "Backbone"]),
     ],

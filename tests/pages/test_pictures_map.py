@@ -136,7 +136,7 @@ def test_the_section_has_every_point_and_its_words(tmp_path):
     assert points.table.column("class") == tested.labels.tolist()
     assert str(points.html()).count("<circle data-i") == 60
     assert sum(tile is not None for tile in points.data()["tiles"]) == len(sprite) == 24
-    assert drawn.still.alt in str(drawn.html()).replace("&#39;", "'")
+    assert drawn.alt in str(drawn.html()).replace("&#39;", "'")
     on_map = [row["row"] for row in drawn.table.records() if row["where"] == "map"]
     assert len(set(on_map)) == len(on_map) > 4
 
@@ -177,7 +177,7 @@ def test_in_a_browser_pointer_and_keys_show_an_image(tmp_path, chromium):  # noq
     tested, _ = pictured(tmp_path, names=["<script>alert(1)</script>", "b", "c", "d", "e", "f"])
     sprite = Sprite()
     section = _maps.section(tested, sprite, "pca")
-    section.parts.append(sprite.part())
+    section.parts.append(sprite)
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
     page = chromium.new_page(viewport={"width": 1100, "height": 900})
@@ -225,7 +225,7 @@ def test_long_class_names_do_not_widen_a_phone(tmp_path, chromium):  # noqa: F81
     tested, _ = pictured(tmp_path, names=names)
     sprite = Sprite()
     section = _maps.section(tested, sprite, "pca")
-    section.parts.append(sprite.part())
+    section.parts.append(sprite)
     file = tmp_path / "page.html"
     file.write_text(render(Page("Map", [], [], [section])))
     with opened(chromium, file, viewport={"width": 390, "height": 844}) as (page, wrong):

@@ -13,7 +13,7 @@ from stores import losses_study
 
 from nearkin.analysis.base import Analysis
 from nearkin.comparison.gather import gather
-from nearkin.pages._analyses import LARGEST, Picture, sections
+from nearkin.pages._analyses import LARGEST, picture, sections
 from nearkin.present import Bars, Column, Panels, Pictures, Table
 from nearkin.registry import ANALYSES
 from nearkin.units import NUMBER, SHARE
@@ -66,14 +66,14 @@ def test_a_study_shows_what_was_stored_with_it(store):
     Marked("of a run").save(store / "contrastive0" / "analysis")
     section = by_id(sections(gather(["toy"], store)))["analysis-marked"]
     assert section.lead == "What a test finds."
-    bars, picture, panels, grid, rest = section.parts
+    bars, sheet, panels, grid, rest = section.parts
     assert (bars.kind, bars.title) == ("chart", "Bars")
     assert bars.data()["figure"]["data"][0]["y"] == [25, 50]  # the chart lives: it is drawn from the stored table
     assert "Two bars." in bars.html()
     assert ">25.00<" in bars.html()
     assert bars.table.rows == [["a", 0.25], ["b", 0.5]]
     assert {"xaxis", "xaxis2"} <= set(panels.data()["figure"]["layout"])
-    inside = re.search(r'src="data:image/png;base64,([^"]+)"', str(picture.html()))[1]
+    inside = re.search(r'src="data:image/png;base64,([^"]+)"', str(sheet.html()))[1]
     assert base64.b64decode(inside) == (folder / "marked-sheet.png").read_bytes()
     assert grid.table.header == ["method", "value", "other"]
     assert grid.table.rows == [["a & b", 0.5, None], ["c", 0.123, 3]]
@@ -137,7 +137,7 @@ def test_a_large_picture_is_made_smaller(tmp_path):
     file = tmp_path / "large.png"
     Image.fromarray(noise).save(file)
     assert file.stat().st_size > LARGEST
-    html = str(Picture(Pictures(name="large", alt="noise", file=str(file))).html())
+    html = str(picture(Pictures(name="large", alt="noise", file=str(file))).html())
     content = base64.b64decode(re.search(r'src="data:image/webp;base64,([^"]+)"', html)[1])
     assert len(content) < file.stat().st_size
     assert Image.open(io.BytesIO(content)).size == (600, 600)

@@ -18,8 +18,12 @@ from nearkin.comparison.rows import with_all_folds
 from nearkin.comparison.tables import tables_of
 from nearkin.errors import NearkinError
 from nearkin.evaluation import retrieval
+from nearkin.pages._base import Words
 from nearkin.pages._build import build
+from nearkin.pages._first import definition
 from nearkin.pages._page import render
+from nearkin.pages._tested import row_name
+from nearkin.pages._words import MAP_AT_R
 from nearkin.runs.store import Store
 from nearkin.statistics.ranks import RankTest
 
@@ -202,6 +206,23 @@ class TestLeaderboard:
         values = {loss: {seed: {"map_at_r": v} for seed, v in CLOSE.items()} for loss in ("triplet", "margin")}
         root = study(tmp_path, values, metrics=["map_at_r"], readings=["chosen", "test_best"])
         assert rows_of(page_of(root), "leaderboard-grid").keys() == {"triplet", "margin"}
+
+
+class TestWithoutTraining:
+    def test_pretrained_networks_are_not_called_untrained(self, tmp_path):
+        """Beside pictures and on the first screen a row says how it came by its weights."""
+        root = study(tmp_path, {"triplet": CLOSE, "untrained": UNTRAINED})
+        (row,) = [method for method in compare(gather(["toy"], root))[0].methods if not method.trained]
+        assert row_name(row) == row.name
+        for member in row.members:
+            member.settings["model.weights"] = "imagenet"
+        assert row_name(row) == f"{row.name}, pretrained, not trained on your images"
+
+    @pytest.mark.parametrize(("metric", "words"), [("map_at_r", []), ("recall@1", [MAP_AT_R])])
+    def test_map_at_r_is_defined_where_it_first_stands(self, metric, words):
+        """The typical query shows its MAP@R, whatever the page is about."""
+        assert definition(metric, [Words("a query")]) == words
+        assert definition(metric, []) == []
 
 
 class TestLowIsBetter:

@@ -6,7 +6,7 @@ import pytest
 from pages.stored import write_run
 
 from nearkin.comparison.gather import Member
-from nearkin.pages._single import twins_of
+from nearkin.pages._twins import twins_of
 from nearkin.runs.store import Store
 
 

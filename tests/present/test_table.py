@@ -33,6 +33,15 @@ def table():
     return Table("board", columns, rows, "a title", ["one note", "two"], warn=[1])
 
 
+def test_records_are_rows():
+    columns = ["method", Column("value", unit=NUMBER)]
+    table = Table.of_records(
+        "one", columns, [{"value": 0.5, "method": "a", "more": 1}, {"method": "b"}], title="A title"
+    )
+    assert table.rows == [["a", 0.5], ["b", None]]
+    assert (table.title, table.columns[1].unit) == ("A title", NUMBER)
+
+
 def printed(table):
     screen = Screen(file=io.StringIO(), width=160)
     screen.print(table.rich())
@@ -127,6 +136,7 @@ def test_a_row_that_does_not_fit():
 
 def test_only_and_without_gaps(table):
     assert table.only(["recall@1"]).header == ["recall@1", "std"]
+    assert table.only(table.header[::-1]).shown == table.shown[::-1]
     empty = Table("t", ["a", Column("b", unit=SHARE)], [[1, None], [2, None]])
     assert empty.without_gaps().header == ["a"]
 

@@ -66,7 +66,8 @@ def content(run):
 
 def test_twenty_kills_at_writes_of_all_kinds(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
-    words = tiny | {"epochs": 3, "loss": "nt_xent", "memory.size": 24, "train.curve": True}
+    blended = {"train.average": 0.9, "train.blend": "auto"}
+    words = tiny | blended | {"epochs": 3, "loss": "nt_xent", "memory.size": 24, "train.curve": True}
     straight = nearkin.train(words, runs=tmp_path / "straight")
     rng = random.Random(0)
     kills, chain = 0, 0

@@ -17,6 +17,7 @@ from nearkin.cli.app import app
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies._local import LocalProcesses
+from nearkin.studies.baselines import baseline_of, is_fitted
 from nearkin.studies.grid import read_study
 from nearkin.studies.readings import PICKED, read
 from nearkin.studies.runner import Job, jobs_of, take_part, write_study
@@ -245,6 +246,25 @@ class TestBaselines:
             ("16, random_head (untrained)",),
         ]
 
+    def test_a_random_head_is_random_where_trained_heads_begin_at_pca(self, tiny, tmp_path):
+        study = read_study(write(tmp_path, tiny, axes={"model.init": ["kaiming", "pca"]}, baselines="customary"))
+        untrained = [cell for cell in study.cells if cell.baseline]
+        assert [(cell.labels, cell.spec.model.init) for cell in untrained] == [
+            (("pooled (untrained)",), "kaiming"),
+            (("random_head (untrained)",), "kaiming"),
+        ]
+
+    def test_which_untrained_network_it_is(self):
+        assert [baseline_of("none"), baseline_of("linear"), baseline_of("lda"), baseline_of("linear", "torch")] == [
+            "pooled",
+            "random_head",
+            "lda",
+            "random_head",
+        ]
+        assert baseline_of("linear", "pca") == "pca"
+        assert is_fitted("linear", "pca")
+        assert not is_fitted("linear", "torch")
+
     def test_of_several_folds_one_serves(self, folded, tmp_path):
         base = {"dataset": "glyphs", "protocol": "mlrc"}
         study = read_study(write(tmp_path, base, axes={"loss": ["triplet"]}, folds="all", baselines="random_head"))
@@ -257,7 +277,7 @@ class TestBudgets:
             "method": {
                 "short": {"loss": "triplet"},
                 "long": {"loss": "triplet", "epochs": 3},
-                "wide": {"loss": "triplet", "dim": 24},
+                "wide": {"loss": "triplet", "dim": 24, "train.average": 0.9, "train.blend": 0.5},
                 "untrained": {"epochs": 0},
             }
         }
@@ -270,7 +290,9 @@ class TestBudgets:
             "unequal steps",
             "unequal images seen",
             "unequal size",
+            "unequal stored weights",
         ]
+        assert "averaged 0.9, blended 0.5 (wide)" in notes[4]
         assert "3 (long)" in notes[0]
         assert "24 (wide)" in notes[3]
         for ending in (".csv", ".md", ".tex"):

@@ -1,4 +1,4 @@
-"""A study, a search and a choice, each killed with SIGKILL at thirty random moments, end with the runs and the verdict
+"""A study, a search and a fit, each killed with SIGKILL at thirty random moments, end with the runs and the verdict
 of one that was never killed. Slow: `make kills`."""
 
 import json
@@ -14,13 +14,10 @@ import pytest
 import yaml
 from stores import contents
 
-from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
 from nearkin.studies.grid import read_study
 from nearkin.studies.search import searches_of
 from nearkin.studies.searching import searching
-from nearkin.tuning._schedule import Plan
-from nearkin.tuning.choose import Choice
 
 KILLS = int(os.environ.get("NEARKIN_KILLS", "30"))
 BASE = {
@@ -109,30 +106,14 @@ def test_a_search(tmp_path, tune):
     assert trials[0] == trials[1]
 
 
-def test_a_choice(tmp_path):
-    words = [f"{key}={value}" for key, value in BASE.items() if key != "epochs"]
-    plan = Plan(batches=10, methods=4, finalists=2, seeds=3, whole=True)
-    state = {"used": 0.0, "plan": plan.told(), "test": 1.0}  # as the first call would have stored it
-    for runs in ("straight", "killed"):
-        choice = Choice(parse_words(words), 600.0, Store(tmp_path / runs), 2)
-        choice.state = dict(state)
-        choice.keep()
-        shutil.copytree(tmp_path / runs, tmp_path / f"{runs}-begun")
-
-    def command(runs):
-        if not (tmp_path / runs).exists():
-            shutil.copytree(tmp_path / f"{runs}-begun", tmp_path / runs)
-        return ["choose", *words, "--minutes", 600, "--workers", 2, "--runs", tmp_path / runs]
-
-    said = killed_again_and_again(tmp_path, command)
-    verdicts = [
-        [line for line in text.splitlines() if " wins" in line or "lead over" in line]
-        for text in (said, finish(tmp_path, command("straight")))
-    ]
-    assert verdicts[0] == verdicts[1] != []
+def test_a_fit(tmp_path):
+    words = [f"{key}={value}" for key, value in BASE.items()]
+    more = ["--losses", ",".join(LOSSES), "--minutes", 600, "--workers", 2]
+    said = killed_again_and_again(tmp_path, lambda runs: ["fit", *words, *more, "--runs", tmp_path / runs])
+    assert "On classes it has never seen" in said
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
-    decided = [
-        json.loads(next((tmp_path / runs / "studies").glob("*/choose.json")).read_text())["decided"]
+    estimates = [
+        [json.loads(file.read_text()) for file in (tmp_path / runs).glob("*/estimate.json")]
         for runs in ("straight", "killed")
     ]
-    assert decided[0] == decided[1]
+    assert estimates[0] == estimates[1] != []

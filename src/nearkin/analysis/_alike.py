@@ -1,8 +1,9 @@
-"""What every stage of a network makes of images, and how alike two representations of the same images are: linear CKA
-and neighbour overlap.
+"""How alike two representations of the same images are, and two saliency maps of one image.
 
     CKA = ‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖)      columns centred, Frobenius norms; 1: the same up to turning and scaling
     overlap@k                         the share of an image's k nearest (cosine) in one that are so in the other, too
+    correlation                       Pearson r of two maps, pixel by pixel
+    divergence                        Jensen-Shannon divergence of two maps divided by their sums, in nats: 0 to ln 2
 
 Linear CKA of few images with many channels is too high, for unrelated representations too: compare it at one level and
 with one number of images. Intervals are over images, those of one class as one unit: the classes are dealt into groups,
@@ -10,29 +11,32 @@ one group is left out at a time, and the spread of the results gives the standar
 replacement would put copies of images side by side, which are alike in every representation). They speak of these
 models only.
 
-Source: Kornblith et al. 2019 (ICML).
+r is averaged as Fisher's z = arctanh r: mean = tanh(mean z), ± = tanh(std z), both over images, and the interval is
+that of the mean of z (`class_interval`: its unit is the class), carried back by tanh. Of a constant map neither r nor
+divergence is defined: NaN here, left out of means and counted. Equal maps have r = 1 and an infinite z: they are left
+out and counted, too; where all maps are equal the mean is 1.
 
-Shapes: N images, R representations, G groups.
+Source: Kornblith et al. 2019 (ICML); for maps Kobs et al. 2021, the intervals are ours.
+
+Shapes: N images, R representations, G groups, M models, P pixels.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import stats
+from scipy.special import xlogy
 
-from nearkin.analysis.embedded import loaded
-from nearkin.engine.embed import BATCH
 from nearkin.errors import NearkinError
 from nearkin.evaluation.search import neighbours
-from nearkin.runs.store import Run
-from nearkin.statistics.intervals import LEVEL
-from nearkin.storage import atomic
+from nearkin.statistics.intervals import LEVEL, class_interval, cut
 
-VERSION = 1  # of stored features: raise it when the same images begin to give others
 GROUPS = 20
 TINY = 1e-12
+EQUAL = 1 - 1e-10  # r of equal maps, but for rounding
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,7 @@ class Alike:
 
 def linear_cka(x: np.ndarray, y: np.ndarray) -> float | None:
     """Linear CKA of two representations (N, C) and (N, C') of the same images; None where one is constant."""
-    value = float(_cka([_gram(x), _gram(y)], np.zeros(len(x), np.int64))[0][0, 1])
-    return None if np.isnan(value) else value
+    return defined(float(_cka([_gram(x), _gram(y)], np.zeros(len(x), np.int64))[0][0, 1]))
 
 
 def overlap(x: np.ndarray, y: np.ndarray, k: int = 10) -> np.ndarray:
@@ -101,6 +104,20 @@ def jackknife(value: float, left: np.ndarray, level: float = LEVEL) -> tuple[flo
     error = float(np.sqrt((g - 1) / g * ((left - left.mean()) ** 2).sum()))
     half = float(stats.t.ppf((1 + level) / 2, g - 1)) * error
     return value - half, value + half
+
+
+def defined(value: float | None) -> float | None:
+    """A number; None where it is none."""
+    return None if value is None or np.isnan(value) else value
+
+
+def share_interval(value: float | None, left: np.ndarray) -> dict[str, Any]:
+    """The interval of a share from those without each group of classes, and whether it is cut at 0 or 1."""
+    low, high = (None, None) if value is None else jackknife(value, left)
+    if low is None or high is None:
+        return {"low": None, "high": None, "cut": False}
+    ends = cut(low, high, (0.0, 1.0))
+    return {"low": ends[0], "high": ends[1], "cut": ends != (low, high)}
 
 
 def _gram(x: np.ndarray) -> np.ndarray:
@@ -154,32 +171,98 @@ def _shared(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a[:, :, None] == b[:, None, :]).any(2).mean(1)
 
 
-def stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Stage -> (N, C) its output, averaged over the map, for test images at these rows of the data set."""
-    looked = loaded(run)
-    parts: dict[str, list[np.ndarray]] = {}
-    with torch.no_grad():
-        for start in range(0, len(rows), BATCH):
-            images = looked.pixels.test(rows[start : start + BATCH]).to(looked.device)
-            x = looked.model.record.normalise(images)
-            for stage in looked.model.backbone.stages:
-                x = looked.model.backbone.run_stage(stage, x)
-                pooled = x.mean((2, 3)) if x.ndim == 4 else x.flatten(1)
-                parts.setdefault(stage, []).append(pooled.float().cpu().numpy())
-    return {stage: np.concatenate(batches) for stage, batches in parts.items()}
+# -- saliency maps -----------------------------------------------------------------------------------------------------
 
 
-def kept_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Those of `stage_features`, from the run's folder where they are stored."""
-    file = run.path / "analysis" / "similarity-stages.npz"
-    key = np.array([VERSION, len(rows), *rows])
-    try:
-        with np.load(file) as held:
-            if np.array_equal(held["key"], key):
-                return {name: held[name] for name in held.files if name != "key"}
-    except (OSError, ValueError, KeyError):
-        pass
-    features = stage_features(run, rows)
-    with atomic(file) as scratch:
-        np.savez(scratch / file.name, key=key, **features)  # type: ignore[arg-type]
-    return features
+@dataclass(frozen=True)
+class Aggregate:
+    """A mean over images, its spread over images, and the 95 % interval of the mean over classes; None where there is
+    none."""
+
+    mean: float | None
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0  # images that count
+    classes: int = 0  # of these images: the units of the interval
+    undefined: int = 0  # images without a value: a constant map
+    equal: int = 0  # images whose maps are equal: r = 1
+
+    def numbers(self) -> dict[str, float | int | None]:
+        """As JSON has it."""
+        return dict(vars(self))
+
+
+def correlations(maps: np.ndarray) -> np.ndarray:
+    """Pearson r of every two of M maps (M, P); NaN where one of them is constant.                     -> (M, M)"""
+    x = maps.astype(np.float64)
+    x = x - x.mean(1, keepdims=True)
+    lengths = np.linalg.norm(x, axis=1)  # (M,)
+    constant = lengths <= 1e-12 * np.abs(maps).astype(np.float64).max(1).clip(1e-300) * np.sqrt(maps.shape[1])
+    x = x / np.where(constant, 1, lengths)[:, None]
+    r = (x @ x.T).clip(-1, 1)
+    r[r > EQUAL] = 1
+    r[r < -EQUAL] = -1
+    r[constant] = np.nan
+    r[:, constant] = np.nan
+    return r  # (M, M)
+
+
+def divergences(maps: np.ndarray) -> np.ndarray:
+    """Jensen-Shannon divergence of every two of M maps (M, P), none below 0; NaN where a map is constant."""
+    x = maps.astype(np.float64)
+    constant = np.ptp(x, axis=1) == 0
+    p = x / np.where(constant, 1, x.sum(1))[:, None]  # (M, P)
+    negative = xlogy(p, p).sum(1)  # (M,) minus entropies
+    jsd = np.zeros((len(p), len(p)))
+    for i in range(len(p) - 1):
+        middle = (p[i] + p[i + 1 :]) / 2  # (M-i-1, P)
+        jsd[i, i + 1 :] = (negative[i] + negative[i + 1 :]) / 2 - xlogy(middle, middle).sum(1)
+    jsd = (jsd + jsd.T).clip(0, np.log(2))
+    jsd[constant] = np.nan
+    jsd[:, constant] = np.nan
+    return jsd  # (M, M)
+
+
+def fisher(r: np.ndarray, classes: np.ndarray) -> Aggregate:
+    """The mean of correlations over images, for each image first over the pairs of models.
+
+    Parameters:
+        r: (N,) or (N, K), the correlations of K pairs of models; NaN where undefined.
+        classes: (N,) the class of each image.
+    """
+    r = r.reshape(len(r), -1)
+    defined = np.isfinite(r)
+    z = plain(to_z(r), classes)
+    ends = (z.mean, z.spread, z.low, z.high)
+    mean, spread, low, high = (None if end is None else float(np.tanh(end)) for end in ends)
+    if z.mean is None and defined.any():  # all maps are equal
+        mean, spread = float(r[defined].mean()), 0.0
+    equal, undefined = (defined & (np.abs(r) == 1)).any(1).sum(), (~defined).all(1).sum()
+    return Aggregate(mean, spread, low, high, z.n, z.classes, int(undefined), int(equal))
+
+
+def plain(values: np.ndarray, classes: np.ndarray) -> Aggregate:
+    """The same for values that are averaged as they are.                                          (N,) or (N, K)"""
+    means = image_means(values.reshape(len(values), -1))  # (N,)
+    counts = np.isfinite(means)
+    n = int(counts.sum())
+    if not n:
+        return Aggregate(None, undefined=len(means))
+    interval = class_interval(means[counts], classes[counts])
+    spread = float(means[counts].std(ddof=1)) if n > 1 else None
+    return Aggregate(interval.mean, spread, interval.low, interval.high, n, interval.n, len(means) - n)
+
+
+def to_z(r: np.ndarray) -> np.ndarray:
+    """Fisher's z; NaN where r is undefined, 1 or -1."""
+    inside = np.abs(r) < 1
+    return np.where(inside, np.arctanh(np.where(inside, r, 0)), np.nan)
+
+
+def image_means(values: np.ndarray) -> np.ndarray:
+    """The mean of every row over its finite values; NaN where there are none.                  (N, K) -> (N,)"""
+    finite = np.isfinite(values)
+    count = finite.sum(1)
+    total = np.where(finite, values, 0).sum(1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

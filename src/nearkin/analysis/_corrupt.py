@@ -1,4 +1,5 @@
-"""Nine corruptions of test images, those of HIST (Lim et al. 2022, supplement): uint8 in, uint8 out.
+"""Nine corruptions of test images, those of HIST (Lim et al. 2022, supplement), uint8 in, uint8 out; and what a run
+makes of the corrupted images.
 
 They are done to images as they are tested, after resizing and cropping, before normalisation. The parameters of an
 image are drawn from a generator that is seeded by (seed, corruption, row), so that neither batches nor other images
@@ -10,16 +11,33 @@ Shapes: H x W pixels.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from scipy import ndimage
-from torch import Tensor
+from torch import Generator, Tensor
 
+from nearkin.analysis.embedded import Loaded, loaded, rows_of, stratified, tested
+from nearkin.engine.batches import Source
+from nearkin.engine.embed import BATCH, embed
 from nearkin.errors import NearkinError, choices
+from nearkin.evaluation.inputs import make_sets
+from nearkin.evaluation.metrics.base import parse
+from nearkin.evaluation.ranking import rank
+from nearkin.models.cut import FeatureSource, Pixels
+from nearkin.numerics import unit
+from nearkin.runs.store import Run
 
+VERSION = 1  # raise it when the same images begin to give other numbers
+METRICS = ("recall@1", "map_at_r")
+SHOWN = 3  # images of the example strip
+ALIKE = 0.99  # cosine of an embedding with the stored one of the same image
 Random = np.random.Generator
 
 
@@ -42,11 +60,9 @@ def corrupt(name: str, image: np.ndarray, seed: int, row: int) -> np.ndarray:
 
 def corrupt_batch(name: str, images: Tensor, seed: int, rows: np.ndarray) -> Tensor:
     """Corrupted copies of images (B, 3, H, W) uint8 of the rows (B,)."""
-    made = [
-        corrupt(name, image, seed, int(row))
-        for image, row in zip(images.permute(0, 2, 3, 1).numpy(), rows, strict=True)
-    ]
-    return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2).contiguous()
+    pairs = zip(images.permute(0, 2, 3, 1).numpy(), rows.tolist(), strict=True)
+    copies = np.stack([corrupt(name, image, seed, row) for image, row in pairs])
+    return torch.from_numpy(copies).permute(0, 3, 1, 2).contiguous()
 
 
 def gaussian_noise(image: np.ndarray, random: Random) -> np.ndarray:
@@ -58,9 +74,9 @@ def gaussian_noise(image: np.ndarray, random: Random) -> np.ndarray:
 def salt_and_pepper(image: np.ndarray, random: Random) -> np.ndarray:
     """Every pixel is replaced with a chance of 5 %, by a grey of 255·Beta(½, ½)."""
     chosen = random.random(image.shape[:2]) < 0.05  # (H, W)
-    made = image.copy()
-    made[chosen] = _whole(255 * random.beta(0.5, 0.5, int(chosen.sum())))[:, None]
-    return made
+    copy = image.copy()
+    copy[chosen] = _whole(255 * random.beta(0.5, 0.5, int(chosen.sum())))[:, None]
+    return copy
 
 
 def uniform_noise(image: np.ndarray, random: Random) -> np.ndarray:
@@ -70,17 +86,15 @@ def uniform_noise(image: np.ndarray, random: Random) -> np.ndarray:
 
 def cutout(image: np.ndarray, random: Random) -> np.ndarray:
     """Two rectangles of 20 % of height and width are grey (128); their middles lie anywhere in the image."""
-    made = image.copy()
+    copy = image.copy()
     for _ in range(2):
-        (top, bottom), (left, right) = (_span(side, random.random()) for side in image.shape[:2])
-        made[top:bottom, left:right] = 128
-    return made
-
-
-def _span(side: int, middle: float) -> tuple[int, int]:
-    length = round(0.2 * side)
-    start = round(middle * side - length / 2)
-    return max(start, 0), max(min(start + length, side), 0)
+        spans = []
+        for side in image.shape[:2]:
+            length = round(0.2 * side)
+            start = round(random.random() * side - length / 2)
+            spans.append(slice(max(start, 0), max(start + length, 0)))
+        copy[tuple(spans)] = 128
+    return copy
 
 
 def coarse_dropout(image: np.ndarray, random: Random) -> np.ndarray:
@@ -98,27 +112,21 @@ def rotation(image: np.ndarray, random: Random) -> np.ndarray:
     angle = np.radians(random.uniform(-30, 30))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     middle = (np.array(image.shape[:2]) - 1) / 2
-    shift = middle - turn @ middle
-    made = [
-        ndimage.affine_transform(image[..., c].astype(np.float32), turn, shift, order=1, mode="reflect")
-        for c in range(3)
-    ]
-    return _whole(np.stack(made, -1))
+    how = {"matrix": turn, "offset": middle - turn @ middle, "order": 1, "mode": "reflect"}
+    channels = [ndimage.affine_transform(channel, **how) for channel in np.moveaxis(image.astype(np.float32), -1, 0)]
+    return _whole(np.stack(channels, -1))
 
 
 def perspective(image: np.ndarray, random: Random) -> np.ndarray:
     """Every corner moves inwards by |N(0, s)| of the sides, s uniform in 0.05..0.15; what is inside fills the image,
     bilinear. A move beyond the middle, once in a thousand images, ends there."""
     height, width = image.shape[:2]
-    moved = np.abs(random.normal(0, random.uniform(0.05, 0.15), (4, 2))) % 1
-    moved = np.minimum(moved, 0.49)  # (4, 2) x, y
+    moved = np.abs(random.normal(0, random.uniform(0.05, 0.15), (4, 2))) % 1  # (4, 2) x, y
+    moved = np.minimum(moved, 0.49)
     ends = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     source = np.where(ends == 0, moved, 1 - moved) * [width, height]
-    coefficients = _warp(ends * [width, height], source)
-    made = Image.fromarray(image).transform(
-        (width, height), Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BILINEAR
-    )
-    return np.asarray(made)
+    how = (Image.Transform.PERSPECTIVE, _warp(ends * [width, height], source), Image.Resampling.BILINEAR)
+    return np.asarray(Image.fromarray(image).transform((width, height), *how))
 
 
 def _warp(target: np.ndarray, source: np.ndarray) -> list[float]:
@@ -148,17 +156,106 @@ def _whole(values: np.ndarray) -> np.ndarray:
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
 
-CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {
-    function.__name__: function
-    for function in (
-        gaussian_noise,
-        salt_and_pepper,
-        uniform_noise,
-        cutout,
-        coarse_dropout,
-        rotation,
-        perspective,
-        gaussian_blur,
-        jpeg,
-    )
-}
+NINE = (
+    *(gaussian_noise, salt_and_pepper, uniform_noise, cutout, coarse_dropout),
+    *(rotation, perspective, gaussian_blur, jpeg),
+)
+CORRUPTIONS: dict[str, Callable[[np.ndarray, Random], np.ndarray]] = {one.__name__: one for one in NINE}
+
+
+# -- of a run ----------------------------------------------------------------------------------------------------------
+
+
+class CorruptedPixels:
+    """The test images of a run, corrupted; a source of pixels like any other.
+
+    Parameters:
+        pixels: the images.
+        rows: (N,) which of them are tested.
+        name: the corruption; None: none.
+        seed: of what is drawn.
+    """
+
+    def __init__(self, pixels: Pixels, rows: np.ndarray, name: str | None, seed: int):
+        self.pixels, self.rows, self.name, self.seed = pixels, rows, name, seed
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def test(self, indices: np.ndarray) -> Tensor:
+        """Images (B, 3, H, W) uint8 of the places `indices` (B,) among the tested rows."""
+        rows = self.rows[np.asarray(indices)]
+        images = self.pixels.test(rows)
+        return images if self.name is None else corrupt_batch(self.name, images, self.seed, rows)
+
+    def train(
+        self, indices: np.ndarray, generator: Generator, size: int | None = None, only: slice = slice(None)
+    ) -> Tensor:
+        """The same: nothing is trained on them."""
+        return self.test(np.asarray(indices)[only])
+
+
+class Measured:
+    """A run, its clean embeddings, and what is measured of it."""
+
+    def __init__(self, run: Run, images: int | None, seed: int):
+        self.run, self.seed = run, seed
+        self.loaded: Loaded = loaded(run)
+        whole = tested(run)
+        at = stratified(whole.labels, images, seed)
+        self.rows = rows_of(whole)[at]
+        z, labels, roles = whole.z[torch.from_numpy(at)], whole.labels[at], whole.roles[at]
+        self.stored = replace(whole, z=z, labels=labels, roles=roles, rows=self.rows)
+        self.parts = f"corruptions-parts-{images or 'all'}-{seed}.json"
+        few = self.embedded(None, self.rows[:BATCH])
+        alike = float((unit(few) * unit(self.stored.z[: len(few)])).sum(1).min())
+        if alike < ALIKE:
+            raise NearkinError(
+                f"run {run.hash} embeds its test images otherwise here than when it was tested (cosine {alike:.3f}, at "
+                f"least {ALIKE}): its model or its images were exchanged"
+            )
+
+    def embedded(self, name: str | None, rows: np.ndarray | None = None) -> Tensor:
+        """Embeddings (N, D) of the corrupted images, computed as the test computes them."""
+        model, device = self.loaded.model, self.loaded.device
+        rows = self.rows if rows is None else rows
+        pixels = CorruptedPixels(self.loaded.pixels, rows, name, self.seed)
+        source: Source = pixels
+        if model.cut != "none":
+            which = sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()[:16]
+            key = f"{self.run.head()['data_hash']} {name} {self.seed} {which}"
+            source = FeatureSource(pixels, model, data_hash=key, views=1, flip=False)
+        return embed(model, source, np.arange(len(rows)), device, title=f"Embedding, {name}" if name else "")
+
+    @cached_property
+    def clean(self) -> dict[str, float]:
+        """The metrics of the stored embeddings."""
+        return self.stored.evaluate(metrics=list(METRICS)).metrics
+
+    def measured(self, name: str) -> dict[str, Any]:
+        """The metrics of a corruption, stored at once."""
+        folder = self.run.path / "analysis"
+        known = Run(folder).read_json(self.parts) if (folder / self.parts).exists() else {}
+        parts = known["found"] if known.get("version") == VERSION else {}
+        if name not in parts:
+            z = self.embedded(name)
+            both = replace(self.stored, z=z).evaluate(metrics=list(METRICS)).metrics
+            parts[name] = {"all": both, "queries": self._queries_only(z)}
+            Run(folder).write_json(self.parts, {"version": VERSION, "found": parts})
+        return parts[name]
+
+    def _queries_only(self, z: Tensor) -> dict[str, float]:
+        """Corrupted queries in the clean gallery; an image is excluded by its index, as ever."""
+        clean = self.stored
+        roles: dict[str, Any] = {} if clean.plain else {"query": clean.query, "gallery": clean.gallery}
+        sets = make_sets(clean.z, clean.labels, **{"query": None, "gallery": None} | roles, distance="cosine")
+        sets = replace(sets, query=z[torch.from_numpy(clean.query)])
+        metrics = [metric for name in METRICS for metric in parse(name)]
+        values, _ = rank(sets, metrics, distance="cosine", budget_mib=None, progress=None)
+        return {key: float(np.nanmean(per_query)) for key, per_query in values.items()}
+
+    def strip(self, names: Iterable[str]) -> np.ndarray:
+        """(3, 1 + C, H, W, 3) uint8: images of different classes, clean and with each of C corruptions."""
+        some = stratified(self.stored.labels, SHOWN, self.seed)
+        images = [CorruptedPixels(self.loaded.pixels, self.rows, name, self.seed).test(some) for name in (None, *names)]
+        return torch.stack(images, 1).permute(0, 1, 3, 4, 2).numpy()

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from scipy import stats
 from torch import Tensor
 
 from nearkin.errors import NearkinError
@@ -14,6 +15,7 @@ from nearkin.evaluation.search import OnProgress, search
 BAR = 2.576  # the published mark: 99 % of a normal distribution lie within ± 2.576
 BINS = 10  # of a property that is a number
 FEW = 20  # whole numbers with at most so many values are categories
+SHUFFLES = 10  # how often a property is shuffled within classes, to see what the class alone gives
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -47,24 +49,18 @@ class Shared:
     shares: np.ndarray
 
     @property
-    def queries(self) -> int:
-        """For how many queries it is defined."""
-        return int(np.isfinite(self.values).sum())
-
-    @property
     def mean(self) -> float:
         """The normalised R-precision of the property: the mean over queries."""
         return float(np.nanmean(self.values))
 
     @property
-    def precision(self) -> float:
-        """Mean R-precision of the same queries."""
-        return float(self.precisions[np.isfinite(self.values)].mean())
+    def queries(self) -> int:
+        """For how many queries it is defined."""
+        return int(np.isfinite(self.values).sum())
 
-    @property
-    def share(self) -> float:
-        """Mean of p over the same queries: the R-precision that chance has."""
-        return float(self.shares[np.isfinite(self.values)].mean())
+    def over_queries(self, values: np.ndarray) -> float:
+        """The mean of further values (Q,) over the queries for which it is defined."""
+        return float(values[np.isfinite(self.values)].mean())
 
 
 def categories(name: str, values: np.ndarray) -> Categories | str:
@@ -77,19 +73,32 @@ def categories(name: str, values: np.ndarray) -> Categories | str:
     if values.dtype.kind in "OS":  # words, as a .parquet file has them
         values = values.astype(str)
     missing = values == "" if values.dtype.kind == "U" else ~np.isfinite(values.astype(float))
-    kept, inverse = np.unique(values[~missing], return_inverse=True)
-    if len(kept) < 2:
-        return f"all images have the value {kept[0]}" if len(kept) else "no image has a value"
+    different, inverse = np.unique(values[~missing], return_inverse=True)
+    if len(different) < 2:
+        return f"all images have the value {different[0]}" if len(different) else "no image has a value"
     codes = np.full(len(values), -1)
-    fractions = values.dtype.kind == "f" and bool((kept != np.rint(kept)).any())
-    if fractions or (values.dtype.kind in "fiu" and len(kept) > FEW):
+    fractions = values.dtype.kind == "f" and bool((different != np.rint(different)).any())
+    if fractions or (values.dtype.kind in "fiu" and len(different) > FEW):
         edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, BINS + 1)))
         codes[~missing] = np.searchsorted(edges[1:-1], values[~missing], side="right")
         return Categories(codes, tuple(f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)), edges)
-    if len(kept) == (~missing).sum():
+    if len(different) == (~missing).sum():
         return "every image has another value"
     codes[~missing] = inverse
-    return Categories(codes, tuple(str(value) for value in kept))
+    return Categories(codes, tuple(str(value) for value in different))
+
+
+def shuffled(codes: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The values of a property (N,), shuffled among the images of each class."""
+    number = np.unique(labels, return_inverse=True)[1]
+    out = np.empty_like(codes)
+    out[np.argsort(number, kind="stable")] = codes[np.lexsort((random.random(len(codes)), number))]
+    return out
+
+
+def beyond(value: float, mean: float, std: float) -> bool:
+    """Does a value lie outside the 99 % prediction interval of SHUFFLES values with this mean and deviation?"""
+    return bool(abs(value - mean) > stats.t.ppf(0.995, SHUFFLES - 1) * std * np.sqrt(1 + 1 / SHUFFLES))
 
 
 def nr_precision(
@@ -107,13 +116,12 @@ def nr_precision(
 
     Undefined (NaN) for a query without a value, the only one of its value, or when all have its value.
 
-    What it promises. If the property has nothing to do with the embeddings, a query's value has a mean of about 0 and a
-    variance of about 1 - p, because the R nearest are drawn without replacement; so 99 % of the queries lie within
-    ± 2.576, unless a value is so rare that less than about one hit is expected (R p). The mean over queries, which is
-    reported, is spread far less: queries are many. Beyond ± 2.576 it is not chance; below, it may still not be.
-    What it does not promise. It is no test at the level of 1 %, and no size of an effect: for the same share of hits it
-    grows with √R, so properties with few values come out larger, and test sets of different sizes cannot be compared.
-    A property that goes along with the class is found because the class is.
+    Of a property that has nothing to do with the embeddings a query's value has a mean of about 0 and a variance of
+    about 1 - p, because the R nearest are drawn without replacement: 99 % of the queries lie within ± 2.576, unless a
+    value is so rare that less than about one hit is expected (R p). The mean over queries is spread far less. Beyond
+    ± 2.576 it is not chance; below, it may still not be. It is no test at the level of 1 %, and no size of an effect:
+    for the same share of hits it grows with √R, so test sets of different sizes cannot be compared. A property that
+    goes along with the class is found because the class is.
 
     Source: Kobs et al., section on the object level.
 
@@ -127,11 +135,11 @@ def nr_precision(
     for name, values in codes.items():
         if len(values) != len(z):
             raise NearkinError(f"property {name!r}: {len(values)} values for {len(z)} embeddings")
-    asks, asked, place = _parts(len(z), roles)
-    counted = {name: _Counted(np.asarray(values), asks, asked, place) for name, values in codes.items()}
+    queries, searched, place = _parts(len(z), roles)
+    counted = {name: _Counted(np.asarray(values), queries, searched, place) for name, values in codes.items()}
     depth = max((one.relevant.max() for one in counted.values()), default=0)
-    query = z if roles is None else z[asks]
-    gallery = z if roles is None else z[asked]
+    query = z if roles is None else z[queries]
+    gallery = z if roles is None else z[searched]
     stop = 0
     for index, _ in search(
         query, gallery, max(1, int(depth)), self_index=place, budget_mib=budget_mib, progress=progress
@@ -146,23 +154,23 @@ def _parts(n: int, roles: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np
     """Queries (Q,), gallery (G,) and the place of each query in the gallery (Q,), -1 for none; None: for no query."""
     if roles is None:
         return np.arange(n), np.arange(n), np.arange(n)
-    asks, asked = (np.flatnonzero(np.isin(roles, [role, "both"])) for role in ("query", "gallery"))
+    queries, searched = (np.flatnonzero(np.isin(roles, [role, "both"])) for role in ("query", "gallery"))
     place = np.full(n, -1)
-    place[asked] = np.arange(len(asked))
-    return asks, asked, place[asks] if (place[asks] >= 0).any() else None
+    place[searched] = np.arange(len(searched))
+    return queries, searched, place[queries] if (place[queries] >= 0).any() else None
 
 
 class _Counted:
     """The hits of one property, block after block of queries."""
 
-    def __init__(self, codes: np.ndarray, asks: np.ndarray, asked: np.ndarray, place: np.ndarray | None):
+    def __init__(self, codes: np.ndarray, queries: np.ndarray, searched: np.ndarray, place: np.ndarray | None):
         codes = codes.astype(np.int8 if codes.max(initial=0) < 127 else np.int32)  # the smaller, the faster
-        self.query, self.gallery = codes[asks], codes[asked]
+        self.query, self.gallery = codes[queries], codes[searched]
         has = np.bincount(self.gallery[self.gallery >= 0], minlength=int(codes.max(initial=0)) + 1)
         size = np.where(self.query >= 0, has[self.query], 0)  # (Q,) those with the query's value
-        self.relevant = np.maximum(size - (0 if place is None else place >= 0), 0) * (size < len(asked))
-        self.share = size / len(asked)  # (Q,)
-        self.hits = np.zeros(len(asks), np.int64)
+        self.relevant = np.maximum(size - (0 if place is None else place >= 0), 0) * (size < len(searched))
+        self.share = size / len(searched)  # (Q,)
+        self.hits = np.zeros(len(queries), np.int64)
 
     def count(self, index: np.ndarray, rows: slice) -> None:
         """Neighbours (T, K) of some queries."""

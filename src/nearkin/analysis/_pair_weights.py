@@ -15,6 +15,7 @@ similarity 0.2, of two classes 0; then one pair is moved, and for the tables a s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,8 @@ class Place:
         miner = None if self.miner is None else (self.miner[0], dict(self.miner[1]))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            made = build_objective(loss=(self.loss, settings), miner=miner, num_classes=CLASSES, dim=DIM)
-        return made.double()
+            objective = build_objective(loss=(self.loss, settings), miner=miner, num_classes=CLASSES, dim=DIM)
+        return objective.double()
 
     @property
     def proxies(self) -> torch.nn.Parameter | None:
@@ -105,15 +106,13 @@ class Place:
 
     def neighbours(self, pair: tuple[int, int], kind: str) -> list[tuple[int, int]]:
         """One other pair of a kind (positive, negative) at each end of a pair, of those that the loss compares."""
-        n, pairs = len(self.labels), []
-        for end in pair:
-            for k in range(n):
-                proxy_pair = self.proxies is None or (end < len(LABELS)) != (k < len(LABELS))
-                same = bool(self.labels[end] == self.labels[k])
-                if k not in pair and proxy_pair and same == (kind == "positive"):
-                    pairs.append((end, k))
-                    break
-        return pairs
+        pairs: dict[int, tuple[int, int]] = {}
+        for end, other in product(pair, range(len(self.labels))):
+            is_compared = self.proxies is None or (end < len(LABELS)) != (other < len(LABELS))
+            same = bool(self.labels[end] == self.labels[other])
+            if other not in pair and is_compared and same == (kind == "positive"):
+                pairs.setdefault(end, (end, other))
+        return list(pairs.values())
 
     def root(self, moved: Sequence[Moved]) -> Tensor | None:
         """(n, n), lower triangular, with root·rootᵀ = G of these similarities; None where no vectors have them."""
@@ -162,19 +161,13 @@ class Place:
 
 def all_tuples(loss: Loss) -> Any:
     """All couples or quadruplets of the batch for losses that would draw some; None for the others."""
-    same = LABELS[:, None] == LABELS
-    couples = [(a, p) for a in range(len(LABELS)) for p in range(len(LABELS)) if same[a, p] and a != p]
+    same = (LABELS[:, None] == LABELS).tolist()
+    couples = [(a, p) for a, p in permutations(range(len(LABELS)), 2) if same[a][p]]
     if Couples in loss.accepts:
         return Couples(*torch.tensor(couples).T)
     if Quadruplets in loss.accepts:
-        n = range(len(LABELS))
-        listed = [
-            (a, p, x, y)
-            for a, p in couples
-            for x in n
-            for y in n
-            if not same[a, x] and not same[a, y] and not same[x, y]
-        ]
+        pairs = product(couples, permutations(range(len(LABELS)), 2))
+        listed = [(a, p, x, y) for (a, p), (x, y) in pairs if not (same[a][x] or same[a][y] or same[x][y])]
         return Quadruplets(*torch.tensor(listed).T)
     return None
 

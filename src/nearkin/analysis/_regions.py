@@ -40,14 +40,14 @@ class Parts:
 def shares(model: Model, x: Tensor) -> Tensor:
     """φ (B, h, w, C): what every place of the last map x (B, C, h, w) gives to the pooled feature."""
     b, c, h, w = x.shape
-    given = torch.zeros_like(x)
+    phi = torch.zeros_like(x)
     if model.pool in ("avg", "both"):
-        given = given + x / (h * w)
+        phi = phi + x / (h * w)
     if model.pool in ("max", "both"):
         at = x.flatten(2).argmax(2, keepdim=True)  # (B, C, 1)
         top = torch.zeros_like(x).flatten(2).scatter(2, at, x.flatten(2).gather(2, at))
-        given = given + top.view(b, c, h, w)
-    return given.permute(0, 2, 3, 1)  # (B, h, w, C)
+        phi = phi + top.view(b, c, h, w)
+    return phi.permute(0, 2, 3, 1)  # (B, h, w, C)
 
 
 @torch.no_grad()
@@ -56,13 +56,11 @@ def parts_of(model: Model, images: Tensor) -> Parts:
     phi = shares(model, last_map(model, model.record.normalise(images)).cpu().double())  # (B, h, w, C)
     f = phi.sum((1, 2))  # (B, C)
     inside, rest = _layer(model.pre_norm, f, phi, torch.zeros_like(f))
-    given = inside.sum((1, 2)) + rest  # what the head is given
-    head = Head(model.head)
-    out, nothing = head(given), head(torch.zeros_like(given[:1]))
-    psi = head(inside) - nothing  # (B, h, w, D)
-    apart = head(rest)  # (B, D)
+    pooled = inside.sum((1, 2)) + rest  # what the head takes
+    out, apart = _through(model.head, pooled), _through(model.head, rest)  # (B, D)
+    psi = _through(model.head, inside) - _through(model.head, torch.zeros_like(pooled[:1]))  # (B, h, w, D)
     if not torch.allclose(psi.sum((1, 2)) + apart, out, rtol=1e-3, atol=1e-4 * float(out.abs().max())):
-        return Parts(given, inside, rest, "pooled feature")
+        return Parts(pooled, inside, rest, "pooled feature")
     psi, apart = _layer(model.norm, out, psi, apart)
     return Parts(psi.sum((1, 2)) + apart, psi, apart, "embedding")
 
@@ -76,36 +74,26 @@ def _layer(norm: nn.Module, whole: Tensor, places: Tensor, rest: Tensor) -> tupl
     return places, (rest - rest.mean(-1, keepdim=True)) / deviation
 
 
-class Head:
-    """A head on vectors of any leading shape, linear ones in double precision; results are on the CPU.
-
-    Parameters:
-        head: the head of a model.
-    """
-
-    def __init__(self, head: nn.Module):
-        self.head = head
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if isinstance(self.head, NoHead):
-            return x
-        flat = x.reshape(-1, x.shape[-1])
-        if isinstance(self.head, nn.Linear):
-            bias = self.head.bias
-            out = flat @ self.head.weight.cpu().double().T + (0 if bias is None else bias.cpu().double())
-        else:
-            first = next(chain(self.head.parameters(), self.head.buffers()), flat)
-            made = self.head(flat.to(first.device, first.dtype))
-            out = (made.z if isinstance(made, Embedded) else made).cpu().double()
-        return out.reshape(*x.shape[:-1], out.shape[-1])
+def _through(head: nn.Module, x: Tensor) -> Tensor:
+    """Vectors of any leading shape behind a head; linear ones in double precision, results are on the CPU."""
+    if isinstance(head, NoHead):
+        return x
+    flat = x.reshape(-1, x.shape[-1])
+    if isinstance(head, nn.Linear):
+        bias = 0 if head.bias is None else head.bias.cpu().double()
+        out = flat @ head.weight.cpu().double().T + bias
+    else:
+        first = next(chain(head.parameters(), head.buffers()), flat)
+        z = head(flat.to(first.device, first.dtype))
+        out = (z.z if isinstance(z, Embedded) else z).cpu().double()
+    return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
 def regions(first: Parts, second: Parts) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Of B pairs of images: c_u of the first and of the second, (B, h, w) each, what belongs to no place in each (B,),
     stacked (2, B), and the cosine (B,)."""
     z, other = first.z, second.z
-    length = z.norm(dim=1) * other.norm(dim=1)  # (B,)
-    length = length.clamp_min(1e-30)
+    length = (z.norm(dim=1) * other.norm(dim=1)).clamp_min(1e-30)  # (B,)
     here = torch.einsum("bhwd,bd->bhw", first.places, other) / length[:, None, None]
     there = torch.einsum("bhwd,bd->bhw", second.places, z) / length[:, None, None]
     rest = torch.stack([(first.rest * other).sum(1), (second.rest * z).sum(1)]) / length

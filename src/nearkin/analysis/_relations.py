@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nearkin.analysis._over_runs import OneMethod
+from nearkin.analysis._over_runs import OneMethod, interval_columns
 from nearkin.comparison.compare import WITHIN
 from nearkin.comparison.gather import Member
 from nearkin.comparison.verdicts import FEW, verdict_words
@@ -29,13 +29,15 @@ REPEATED = {"train.seed", "protocol.fold"}  # in which a run may differ from its
 PURPOSE = ("regulariser", "purpose", "recipe")
 
 
-def correlations(asked: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
+def correlations(wanted: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
     """What is correlated -> with what -> the correlation, its p value after Holm's correction, and a verdict.
 
     Parameters:
-        asked: which two numbers -> the two rows of every method; those of fewer than 3 methods are left out.
+        wanted: which two numbers -> the two rows of every method; methods that lack one of them do not count, and what
+            fewer than 3 methods have is left out.
     """
-    cells = {names: correlation(rows) for names, rows in asked.items() if len(rows) >= LEAST}
+    whole = {names: [pair for pair in rows if all(row.members for row in pair)] for names, rows in wanted.items()}
+    cells = {names: correlation(rows) for names, rows in whole.items() if len(rows) >= LEAST}
     needed = least_methods(len(cells))
     tested = [
         cell
@@ -77,27 +79,24 @@ def _verdict(cell: Mapping[str, Any], needed: int) -> str:
 
 def correlation_table(correlated: Mapping[str, Mapping[str, Any]]) -> Table:
     """The table of the family."""
-    cells = [(of, other, cell) for of, others in correlated.items() for other, cell in others.items()]
+    records = [{"of": of, "with": other, **cell} for of, others in correlated.items() for other, cell in others.items()]
     columns = [
-        "of",
-        "with",
-        "verdict",
+        *("of", "with", "verdict"),
         Column("methods", unit=COUNT),
         Column("seeds", unit=COUNT),
         Column("spearman", "Spearman", NUMBER),
         Column("p_holm", "p (Holm)", P),
     ]
-    rows = [[of, other, *(cell[key] for key in Table("", columns, []).header[2:])] for of, other, cell in cells]
     notes = [
         "Spearman's correlation over the trained methods of this table, no random sample of methods; a method counts "
         "once, by its mean over the seeds and folds that all methods have"
     ]
-    if family := cells[0][2]["family"]:
+    if family := records[0]["family"]:
         notes.append(
             f"one family of {counted(family, 'test')}: p is that of the permutation test over methods, after Holm's "
             "correction"
         )
-    return Table("correlations", columns, rows, "With the test", notes)
+    return Table.of_records("correlations", columns, records, title="With the test", notes=notes)
 
 
 @dataclass(frozen=True)
@@ -127,19 +126,20 @@ def regularised(
         metrics: by which they are compared.
         row: the values of a method by a metric.
     """
-    runs = [(method, member) for method in methods if method.trained for member in method.members]
     plain: dict[str, dict[tuple[int, int | None], tuple[str, Member]]] = {}  # twin -> seed, fold -> its run
-    for method, member in runs:
-        if regulariser(member) == "none":
-            plain.setdefault(_twin(member), {}).setdefault((member.seed, member.fold), (method.name, member))
-    acting: dict[tuple[str, str], list[Member]] = {}
-    for method, member in runs:
-        if regulariser(member) != "none" and _twin(member) in plain:
-            acting.setdefault((_twin(member), method.name), []).append(member)
-    first = {key: OneMethod(key[1], "", tuple(members)) for key, members in acting.items()}
+    acting: dict[tuple[str, str], list[Member]] = {}  # twin, method -> its runs
+    for method in methods:
+        for member in method.members if method.trained else ():
+            if regulariser(member) == "none":
+                plain.setdefault(_twin(member), {}).setdefault((member.seed, member.fold), (method.name, member))
+            else:
+                acting.setdefault((_twin(member), method.name), []).append(member)
     second = {
         twin: OneMethod(next(iter(twins.values()))[0], "", tuple(member for _, member in twins.values()))
         for twin, twins in plain.items()
+    }
+    first = {
+        (twin, name): OneMethod(name, "", tuple(members)) for (twin, name), members in acting.items() if twin in second
     }
     judged = []
     for metric in metrics:
@@ -151,12 +151,8 @@ def regularised(
         )
         judged.append([_among(pair, len(metrics)) for pair in pairs])
     return [
-        Regularised(
-            str(method.members[0].settings["loss.name"]),
-            regulariser(method.members[0]),
-            dict(zip(metrics, pairs, strict=True)),
-        )
-        for method, pairs in zip(first.values(), zip(*judged, strict=True), strict=True)
+        Regularised(str(run.settings["loss.name"]), regulariser(run), dict(zip(metrics, pairs, strict=True)))
+        for (run, *_), pairs in zip((m.members for m in first.values()), zip(*judged, strict=True), strict=True)
     ]
 
 
@@ -192,32 +188,27 @@ def _numbers(pair: Pair, metric: str) -> dict[str, Any]:
 def regulariser_table(compared: Sequence[Regularised]) -> Table:
     """One row per method and metric: with the regulariser less without."""
     columns = [
-        "method",
-        "by",
-        "unit",
-        "verdict",
+        *("method", "by", "unit", "verdict"),
         Column("seeds", unit=COUNT),
         Column("difference", unit="unit", signed=True),
-        Column("low", "95 % interval", "unit", signed=True, to="high"),
-        "high",
+        *interval_columns("unit", signed=True),
         Column("p_holm", "p (Holm)", P),
     ]
-    rows = []
+    records = []
     for method in compared:
         for metric, pair in method.pairs.items():
             share, cell = metric_of(metric).is_share, _numbers(pair, metric)
             by, unit = (f"{metric}, points", POINTS.name) if share else (metric, NUMBER.name)
-            values = [cell[key] for key in ("mean", "low", "high", "p_holm")]
-            rows.append([pair.first.name, by, unit, cell["verdict"], cell["n"] or None, *values])
+            about = {"method": pair.first.name, "by": by, "unit": unit}
+            records.append({**cell, **about, "seeds": cell["n"] or None, "difference": cell["mean"]})
     pairs = [pair for method in compared for pair in method.pairs.values()]
-    count = max(pair.family for pair in pairs)
     classes = any(pair.difference is not None and pair.difference.classes is not None for pair in pairs)
     over = "seeds and, where values by class are stored, test classes" if classes else "common seeds"
     notes = [f"intervals are over {over}, folds averaged first"]
-    if count:
+    if count := max(pair.family for pair in pairs):
         notes.append(
             f"one family of {counted(count, 'comparison')}: p is that of the paired t test over common seeds, after "
             f"Holm's correction, times {len(compared[0].pairs)}, the numbers that are compared"
         )
     title = "With a regulariser minus without, same settings, seeds and folds"
-    return Table("regularisers", columns, rows, title, notes)
+    return Table.of_records("regularisers", columns, records, title=title, notes=notes)

@@ -5,6 +5,15 @@
     m        Σ_s | mean over channels of ∂/∂x_s (1/50) measure(f(x_s), f(x₀)) |
     map      clip((m - min m) / (p₉₉ - min m), 0, 1), p₉₉ the 99th percentile of m
 
+measure, by which a loss compares two embeddings, so that a map asks what the loss asked:
+
+    euclid            ‖e - e₀‖                      e = z/‖z‖
+    squared_euclid    ‖e - e₀‖²
+    cosine            e·e₀
+    dot               z·z₀
+    raw_euclid        ‖z - z₀‖
+    snr               Var(e - e₀) / Var(e)          variances over the coordinates; the image is the anchor
+
 Source: Kobs et al. 2021 (their code), after Smilkov et al. 2017. The noise of an image is drawn from (seed, row): it is
 the same for all models and does not depend on the other images, so that equal models have equal maps.
 
@@ -13,23 +22,24 @@ Shapes: N images, B copies in a batch, H x W pixels.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin.analysis._measures import compared, measure_of
 from nearkin.analysis.embedded import Loaded, from_input, loaded
 from nearkin.config.parse import flatten
 from nearkin.engine.allocator import skip_memory_fill
+from nearkin.errors import NearkinError, choices
 from nearkin.models.fold import folded
+from nearkin.numerics import sqrt0, unit
 from nearkin.progress import bar
 from nearkin.runs.prepare import Data
 from nearkin.runs.store import Run
-from nearkin.storage import atomic
+from nearkin.storage import UNREADABLE, atomic
 
 VERSION = 1  # raise it when the same settings begin to give other maps
 COPIES, NOISE = 50, 0.15
@@ -37,6 +47,85 @@ PIXELS = 2**20  # of a batch on a CPU: 64 images of 128 x 128; larger ones are n
 EVERY = 60.0  # seconds between two writes
 
 Embed = Callable[[Tensor], Tensor]  # normalised images (B, 3, H, W) -> raw embeddings (B, D)
+
+KOBS = "Kobs et al. 2021 (their code)"
+FORMULA = "the loss's own formula"
+
+
+class Measure(NamedTuple):
+    """A measure by name, and who says so."""
+
+    name: str
+    source: str
+
+
+MEASURES: dict[str, Measure] = {
+    "angular": Measure("cosine", FORMULA),
+    "arcface": Measure("cosine", KOBS),
+    "contrastive": Measure("euclid", KOBS),
+    "cosface": Measure("cosine", KOBS),
+    "fastap": Measure("squared_euclid", KOBS),
+    "generalized_lifted": Measure("raw_euclid", FORMULA),
+    "hist": Measure("squared_euclid", FORMULA),
+    "histogram": Measure("cosine", FORMULA),
+    "lifted_similarity": Measure("cosine", FORMULA),
+    "lifted_structure": Measure("euclid", FORMULA),
+    "lifted_weighted": Measure("cosine", FORMULA),
+    "margin": Measure("euclid", KOBS),
+    "multi_similarity": Measure("cosine", KOBS),
+    "norm_softmax": Measure("cosine", f"{KOBS}: the dot product of unit vectors"),
+    "npair": Measure("dot", FORMULA),
+    "nt_xent": Measure("cosine", KOBS),
+    "proxy_anchor": Measure("cosine", FORMULA),
+    "proxy_nca": Measure("squared_euclid", KOBS),
+    "proxy_nca_pp": Measure("squared_euclid", KOBS),
+    "proxy_repel": Measure("cosine", FORMULA),
+    "quadruplet": Measure("euclid", FORMULA),
+    "snr_contrastive": Measure("snr", KOBS),
+    "snr_triplet": Measure("snr", FORMULA),
+    "soft_triple": Measure("cosine", KOBS),
+    "softmax": Measure("dot", FORMULA),
+    "triplet": Measure("squared_euclid", FORMULA),
+}
+VARIANTS: list[tuple[str, str, Any, Measure]] = [  # loss, setting, value: another measure than the default's
+    ("contrastive", "form", "cosine", Measure("cosine", FORMULA)),
+    ("contrastive", "form", "similarity", Measure("cosine", FORMULA)),
+    ("npair", "unit", True, Measure("cosine", FORMULA)),
+    ("triplet", "squared", False, Measure("euclid", KOBS)),
+]
+UNTRAINED = Measure("euclid", f"{KOBS}: of the network without training")
+FOREIGN = Measure("cosine", "the measure of the evaluation: nothing is known of a loss from outside")
+
+
+def measure_of(settings: Mapping[str, Any]) -> Measure:
+    """The measure of a run, by its settings as dotted keys (`train.epochs`, `loss.name`, `loss.form`)."""
+    if settings.get("train.epochs") == 0:
+        return UNTRAINED
+    loss = settings["loss.name"]
+    for name, key, value, measure in VARIANTS:
+        if loss == name and settings.get(f"loss.{key}") == value:
+            return measure
+    return MEASURES.get(loss, FOREIGN)
+
+
+def compared(measure: str, z: Tensor, reference: Tensor) -> Tensor:
+    """The measure of B raw embeddings z (B, D) and one raw reference (1, D), with gradients.         -> (B,)"""
+    if measure == "dot":
+        return (z * reference).sum(1)
+    if measure == "raw_euclid":
+        return sqrt0((z - reference).square().sum(1))
+    e, e0 = unit(z), unit(reference)
+    if measure == "cosine":
+        return (e * e0).sum(1)
+    if measure == "snr":
+        return (e - e0).var(1) / e.var(1).clamp_min(1e-12)
+    squares = (e - e0).square().sum(1)
+    if measure == "squared_euclid":
+        return squares
+    if measure == "euclid":
+        return sqrt0(squares)
+    known = ("cosine", "dot", "euclid", "raw_euclid", "snr", "squared_euclid")
+    raise NearkinError(f"unknown measure {measure!r}: {choices(measure, known)}")
 
 
 def smooth_maps(
@@ -57,7 +146,7 @@ def smooth_maps(
         embed: the network, from its normalised input.
         x: (N, 3, H, W), normalised images.
         reference: (1, D), the raw embedding of a black image.
-        measure: its name (analysis/_measures.py).
+        measure: its name.
         rows: (N,), what the noise of each image is drawn from, beside the seed.
         copies: noisy copies of an image.
         noise: σ as a share of the range of an image.
@@ -72,11 +161,11 @@ def smooth_maps(
     for start in range(0, n * copies, batch):
         place = torch.arange(start, min(start + batch, n * copies))
         images = (place // copies).tolist()
-        kept = range(images[0], images[-1] + 1)
-        drawn = {i: drawn[i] if i in drawn else _noise(x, int(rows[i]), copies, seed) for i in kept}
+        of_batch = range(images[0], images[-1] + 1)
+        drawn = {i: drawn[i] if i in drawn else _noise(x, int(rows[i]), copies, seed) for i in of_batch}
         noisy = torch.empty(len(place), *x.shape[1:], device=x.device).to(memory_format=torch.channels_last)
         at = 0
-        for i in kept:  # each image's share of the batch
+        for i in of_batch:  # each image's share of the batch
             first = max(0, start - i * copies)
             noises = drawn[i][first : first + len(place) - at]
             torch.add(x[i], noises, alpha=float(sigma[i]), out=noisy[at : at + len(noises)])
@@ -121,22 +210,22 @@ def maps_of(
     """
     path = run.path / "analysis" / "saliency-maps.npz"
     settings = about(run, seed)
-    held = read(path, settings)
-    missing = np.array([row for row in rows.tolist() if row not in held], dtype=np.int64)
+    maps = read(path, settings)
+    missing = np.array([row for row in rows.tolist() if row not in maps], dtype=np.int64)
     if len(missing):
         seen = loaded(run, known=known)
         written = time.monotonic()
         try:
             with bar(title or f"Saliency of run {run.hash}", len(missing)) as advance:
-                for done, (row, one) in enumerate(each_map(seen, missing, settings["measure"], seed), start=1):
-                    held[row] = one
+                for done, (row, scaled_map) in enumerate(each_map(seen, missing, settings["measure"], seed), start=1):
+                    maps[row] = scaled_map
                     advance(done)
                     if time.monotonic() - written > EVERY:
-                        write(path, held, settings)
+                        write(path, maps, settings)
                         written = time.monotonic()
         finally:
-            write(path, held, settings)
-    return np.stack([held[row] for row in rows.tolist()])
+            write(path, maps, settings)
+    return np.stack([maps[row] for row in rows.tolist()])
 
 
 def each_map(seen: Loaded, rows: np.ndarray, measure: str, seed: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -171,11 +260,11 @@ def about(run: Run, seed: int) -> dict[str, Any]:
 def read(path: Path, settings: dict[str, Any]) -> dict[int, np.ndarray]:
     """Stored maps by row; none where the file is not there, cannot be read, or was made in another way."""
     try:
-        with np.load(path) as held:
-            if json.loads(str(held["about"])) != settings:
+        with np.load(path) as file:
+            if json.loads(str(file["about"])) != settings:
                 return {}
-            return dict(zip(held["rows"].tolist(), held["maps"], strict=True))
-    except (OSError, ValueError, KeyError):
+            return dict(zip(file["rows"].tolist(), file["maps"], strict=True))
+    except UNREADABLE:
         return {}
 
 
@@ -184,10 +273,10 @@ def write(path: Path, maps: dict[int, np.ndarray], settings: dict[str, Any]) -> 
     if not maps:
         return
     rows = np.array(sorted(maps), np.int64)
+    arrays = {
+        "rows": rows,
+        "maps": np.stack([maps[row] for row in rows.tolist()]),
+        "about": np.array(json.dumps(settings)),
+    }
     with atomic(path) as scratch:
-        np.savez(
-            scratch / path.name,
-            rows=rows,
-            maps=np.stack([maps[row] for row in rows.tolist()]),
-            about=np.array(json.dumps(settings)),
-        )
+        np.savez(scratch / path.name, **arrays)  # type: ignore[arg-type]

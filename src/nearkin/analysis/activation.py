@@ -1,6 +1,7 @@
 """Where does a network look? The strongest channels of its last map, and the regions that make two images similar."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,17 +9,17 @@ import torch
 from torch import Tensor
 
 from nearkin.analysis._over_runs import OneMethod, interval_of, methods_of
-from nearkin.analysis._pictures import overlaid
 from nearkin.analysis._regions import Parts, parts_of, regions
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import Loaded, last_map, loaded, stratified, test_images
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
-from nearkin.numerics import unit
-from nearkin.present import Chart, Column, Pictures, Table
+from nearkin.evaluation.search import neighbours
+from nearkin.present import Chart, Column, Pictures, Table, overlaid
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
+from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet
 from nearkin.units import NUMBER, SHARE
 
@@ -26,13 +27,9 @@ STRONGEST = 3
 MOST = 4  # runs side by side
 SHOWN = 12  # images of a panel
 CHANNELS = "The strongest channels of the last map (mean activation)"
+ALIKE = "What makes two images similar"
 PAIR_COLUMNS = (
-    "images",
-    "first",
-    "second",
-    "classes",
-    "method",
-    "run",
+    *("images", "first", "second", "classes", "method", "run"),
     Column("cosine", unit=NUMBER),
     Column("rest", "head", NUMBER, signed=True),
     Column("first_rest", "head, first", NUMBER, signed=True),
@@ -40,6 +37,7 @@ PAIR_COLUMNS = (
     Column("first_quarter", "quarter, first", SHARE, digits=0),
     Column("second_quarter", "quarter, second", SHARE, digits=0),
 )
+PAIR_NUMBERS = {"cosine": "cosine", "rest": "rest", "quarter": "quarters"}
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,14 @@ class Seen:
         """Its name above a picture."""
         return self.name.replace("_", " ")
 
-    def quarters(self, q: int) -> list[float]:
-        """How much of pair q the best quarter of the places carries, in both images."""
-        return [concentration(self.regions[q, side]) for side in (0, 1)]
+    @property
+    def quarters(self) -> np.ndarray:
+        """(Q, 2) how much of each pair the best quarter of the places carries, in both images."""
+        return np.array([[concentration(side) for side in pair] for pair in self.regions])
+
+    def above(self, i: int) -> list[str]:
+        """What stands above the maps of image i: its channels, and the name of the run above those of the first."""
+        return [f"{self.title}\n{k}" if i == j == 0 else str(k) for j, k in enumerate(self.channels[i])]
 
 
 @ANALYSES.register("activation")
@@ -92,8 +95,8 @@ class Activation(Analysis):
     needs_pixels: ClassVar[bool] = True
 
     seen: list[Seen]
-    image_rows: np.ndarray  # (N,)
-    pairs: np.ndarray  # (Q, 2)
+    image_rows: np.ndarray
+    pairs: np.ndarray
     classes: dict[int, str]
     options: dict[str, Any]
 
@@ -127,29 +130,24 @@ class Activation(Analysis):
         names = {int(row): str(classes[int(row)]) for row in (*shown, *pairs.ravel())}
         return cls(seen, shown, pairs, names, {"images": images, "seed": seed, "pair": pair and list(pair)})
 
+    def _by_run(self, name: str, at: int) -> dict[str, Any]:
+        """Run -> what it shows of an image, or of a pair."""
+        return {seen.run: getattr(seen, name)[at].tolist() for seen in self.seen}
+
     @property
     def numbers(self) -> dict[str, Any]:
         """The strongest channels of every image, and of every pair its cosine and how few places carry it."""
         return {
-            "runs": [{"name": s.name, "run": s.run, "decomposed": s.of} for s in self.seen],
+            "runs": [{"name": seen.name, "run": seen.run, "decomposed": seen.of} for seen in self.seen],
             "images": [
-                {
-                    "row": int(row),
-                    "class": self.classes[int(row)],
-                    "channels": {s.run: s.channels[i].tolist() for s in self.seen},
-                    "means": {s.run: s.means[i].tolist() for s in self.seen},
-                }
-                for i, row in enumerate(self.image_rows)
+                {"row": row, "class": self.classes[row]}
+                | {name: self._by_run(name, i) for name in ("channels", "means")}
+                for i, row in enumerate(self.image_rows.tolist())
             ],
             "pairs": [
-                {
-                    "rows": [int(a), int(b)],
-                    "classes": [self.classes[int(a)], self.classes[int(b)]],
-                    "cosine": {s.run: float(s.cosine[q]) for s in self.seen},
-                    "rest": {s.run: s.rest[q].tolist() for s in self.seen},
-                    "quarter": {s.run: s.quarters(q) for s in self.seen},
-                }
-                for q, (a, b) in enumerate(self.pairs)
+                {"rows": pair, "classes": [self.classes[row] for row in pair]}
+                | {key: self._by_run(name, q) for key, name in PAIR_NUMBERS.items()}
+                for q, pair in enumerate(self.pairs.tolist())
             ],
         }
 
@@ -157,17 +155,20 @@ class Activation(Analysis):
     def tables(self) -> list[Table]:
         """One row per image and run, with its strongest channels; one row per pair and run."""
         channels = [
-            [int(row), self.classes[int(row)], s.name, s.run]
-            + [value for pair in zip(s.channels[i].tolist(), s.means[i].tolist(), strict=True) for value in pair]
-            for i, row in enumerate(self.image_rows)
-            for s in self.seen
+            [row, self.classes[row], seen.name, seen.run]
+            + [value for pair in zip(seen.channels[i].tolist(), seen.means[i].tolist(), strict=True) for value in pair]
+            for i, row in enumerate(self.image_rows.tolist())
+            for seen in self.seen
         ]
+        columns: list[Column | str] = [Column("row", "image"), "class", "method", "run"]
+        for k in range(1, self.seen[0].channels.shape[1] + 1):
+            columns += [Column(f"channel_{k}", f"channel {k}"), Column(f"mean_{k}", "mean", NUMBER)]
         pairs = []
-        for q, (a, b) in enumerate(self.pairs.tolist()):
+        for (q, (a, b)), seen in product(enumerate(self.pairs.tolist()), self.seen):
             same = "same" if self.classes[a] == self.classes[b] else "different"
-            for s in self.seen:
-                values = [float(s.cosine[q]), float(s.rest[q].mean()), *s.rest[q].tolist(), *s.quarters(q)]
-                pairs.append([f"{a}, {b}", a, b, same, s.name, s.run, *values])
+            rest = [float(seen.rest[q].mean()), *seen.rest[q].tolist()]
+            values = [float(seen.cosine[q]), *rest, *seen.quarters[q].tolist()]
+            pairs.append([f"{a}, {b}", a, b, same, seen.name, seen.run, *values])
         notes = [
             "head: what belongs to no place, the bias of the head; quarter: the share of all that places add (above 0) "
             "which the best quarter of them adds, in the first and the second image; 25 would be even",
@@ -175,14 +176,11 @@ class Activation(Analysis):
             "may be centred elsewhere",
         ]
         notes += [
-            f"{s.name}: its head is not affine, so the pooled feature is decomposed, and the cosine is its cosine"
-            for s in self.seen
-            if s.of != "embedding"
+            f"{seen.name}: its head is not affine, so the pooled feature is decomposed, and the cosine is its cosine"
+            for seen in self.seen
+            if seen.of != "embedding"
         ]
-        return [
-            Table("channels", _channel_columns(self.seen[0].channels.shape[1]), channels, CHANNELS),
-            Table("pairs", PAIR_COLUMNS, pairs, "What makes two images similar", notes),
-        ]
+        return [Table("channels", columns, channels, CHANNELS), Table("pairs", PAIR_COLUMNS, pairs, ALIKE, notes)]
 
     @property
     def charts(self) -> list[Chart]:
@@ -190,43 +188,33 @@ class Activation(Analysis):
         channels, pairs = [], []
         for i in range(len(self.image_rows)):
             images, above = [self.seen[0].pixels[i]], [""]
-            for s in self.seen:
-                images += [overlaid(s.pixels[i], one, "magma", float(one.min()), float(one.max())) for one in s.maps[i]]
-                above += [f"{s.title}\n{k}" if i == 0 and j == 0 else str(k) for j, k in enumerate(s.channels[i])]
+            for seen in self.seen:
+                images += [overlaid(seen.pixels[i], one, "magma", one.min(), one.max()) for one in seen.maps[i]]
+                above += seen.above(i)
             channels.append((images, above))
         for q, rows in enumerate(self.pairs.tolist()):
             images, above = list(self.seen[0].pair_pixels[q]), [self.classes[row] for row in rows]
-            for s in self.seen:
-                limit = float(np.abs(s.regions[q]).max()) or 1.0  # one scale per pair and run
-                both = zip(s.pair_pixels[q], s.regions[q], strict=True)
+            for seen in self.seen:
+                limit = float(np.abs(seen.regions[q]).max()) or 1.0  # one scale per pair and run
+                both = zip(seen.pair_pixels[q], seen.regions[q], strict=True)
                 images += [overlaid(pixels, one, "RdBu_r", -limit, limit) for pixels, one in both]
-                above += [f"{s.title}\n" * (q == 0) + f"cosine {NUMBER.text(float(s.cosine[q]), 2)}", ""]
+                above += [f"{seen.title}\n" * (q == 0) + f"cosine {NUMBER.text(float(seen.cosine[q]), 2)}", ""]
             pairs.append((images, above))
         words = "Test images, then each of them under its three strongest channels of the last map, run by run."
         regions = "Two images, then what their places add to their similarity, run by run: red adds, blue takes away."
         return [
-            _sheet("channels", CHANNELS, words, channels),
-            _sheet("pairs", "What makes two images similar", regions, pairs),
+            Pictures(
+                name=name, title=title, alt=alt, images=[row for row, _ in rows], captions=[row for _, row in rows]
+            )
+            for name, title, alt, rows in (("channels", CHANNELS, words, channels), ("pairs", ALIKE, regions, pairs))
         ]
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """Maps and regions."""
-        held = {f"{key}_{s.run}": getattr(s, key) for s in self.seen for key in ("channels", "maps", "regions")}
-        return {"rows": self.image_rows, "pairs": self.pairs, **held}
-
-
-def _channel_columns(count: int) -> list[Column | str]:
-    """A channel and its mean activation, as often as there are."""
-    columns: list[Column | str] = [Column("row", "image"), "class", "method", "run"]
-    for k in range(1, count + 1):
-        columns += [Column(f"channel_{k}", f"channel {k}"), Column(f"mean_{k}", "mean", NUMBER)]
-    return columns
-
-
-def _sheet(name: str, title: str, alt: str, rows: list[tuple[list[np.ndarray], list[str]]]) -> Pictures:
-    images, captions = zip(*rows, strict=True)
-    return Pictures(name=name, title=title, alt=alt, images=images, captions=captions)
+        keys = ("channels", "maps", "regions")
+        by_run = {f"{key}_{seen.run}": getattr(seen, key) for seen in self.seen for key in keys}
+        return {"rows": self.image_rows, "pairs": self.pairs, **by_run}
 
 
 def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
@@ -234,9 +222,9 @@ def chosen(gathered: Gathered) -> list[tuple[str, Member]]:
     method with the highest MAP@R, over seeds, and the untrained network, else the trained method with the lowest."""
     methods = methods_of(gathered)
     if len({member.run.hash for member in gathered.tested}) <= MOST:
-        given = {member.run.hash: i for i, member in enumerate(gathered.members)}
+        order = {member.run.hash: i for i, member in enumerate(gathered.members)}
         several = [(_name(method, member), member) for method in methods for member in method.members]
-        return sorted(several, key=lambda pair: given[pair[1].run.hash])
+        return sorted(several, key=lambda pair: order[pair[1].run.hash])
 
     def score(method: OneMethod) -> float:
         interval = interval_of(method.metric("map_at_r"))
@@ -288,16 +276,14 @@ def strongest(maps: Tensor) -> tuple[Tensor, Tensor]:
     return top.indices, top.values
 
 
-def nearest(run: Any, rows: np.ndarray) -> np.ndarray:
-    """Each of these rows with the test image that is nearest to it in the stored embeddings of a run.       (N, 2)"""
+def nearest(run: Run, rows: np.ndarray) -> np.ndarray:
+    """(N, 2) each of these rows with the test image that is nearest to it in the stored embeddings of a run."""
     stored = TestSet.of(run)
-    e = unit(stored.z.float())
-    known = test_images(run)[0] if stored.rows is None else stored.rows
-    place = {int(row): i for i, row in enumerate(known)}
-    at = torch.tensor([place[int(row)] for row in rows])
-    s = e[at] @ e.T  # (N, all)
-    s[torch.arange(len(at)), at] = -torch.inf
-    return np.stack([rows, known[s.argmax(1).numpy()]], 1)
+    tested = test_images(run)[0] if stored.rows is None else stored.rows
+    number = {row: place for place, row in enumerate(tested.tolist())}
+    at = np.array([number[row] for row in rows.tolist()])
+    index = neighbours(stored.z[torch.from_numpy(at)], stored.z, 1, self_index=at).index
+    return np.stack([rows, tested[index[:, 0].numpy()]], 1)
 
 
 def concentration(added: np.ndarray) -> float:

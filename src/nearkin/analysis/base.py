@@ -14,7 +14,7 @@ from nearkin.errors import NearkinError
 from nearkin.present import Chart, Pictures, Table, described, read
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
-from nearkin.storage import atomic
+from nearkin.storage import UNREADABLE, atomic
 
 FORM = {"version", "options", "numbers", "tables", "charts"}  # what NAME.json holds
 
@@ -138,15 +138,26 @@ def stored_numbers(
 ) -> dict[str, Any] | None:
     """The numbers in NAME.json of a folder; None where there are none of this form, this version and these options."""
     content = _content(analysis, folder)
-    if content is None or (options is not None and content["options"] != json.loads(json.dumps(options))):
+    same = options is None or content.get("options") == json.loads(json.dumps(options))
+    return content["numbers"] if content and same else None
+
+
+def stored_with_run(
+    analysis: type[Analysis], run: Run, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """Numbers and arrays that are stored with a run; None where one of them is not, or cannot be read."""
+    numbers = stored_numbers(analysis, run.path / analysis.folder, options)
+    try:
+        with np.load(run.path / analysis.folder / f"{analysis.name}.npz") as file:
+            return None if numbers is None else (numbers, dict(file))
+    except UNREADABLE:
         return None
-    return content["numbers"]
 
 
 def stored(analysis: type[Analysis], folder: Path) -> Stored | None:
     """What a folder holds of an analysis; None where that is nothing, of another form or version, or damaged."""
     content = _content(analysis, folder)
-    if content is None:
+    if not content:
         return None
     try:
         tables = {name: read(folder / f"{analysis.name}-{name}.parquet") for name in content["tables"]}
@@ -159,14 +170,14 @@ def stored(analysis: type[Analysis], folder: Path) -> Stored | None:
     return Stored(content["numbers"], list(tables.values()), charts)
 
 
-def _content(analysis: type[Analysis], folder: Path) -> dict[str, Any] | None:
+def _content(analysis: type[Analysis], folder: Path) -> dict[str, Any]:
+    """What NAME.json holds; nothing where it is of another form or version, or damaged."""
     try:
         content = json.loads((folder / f"{analysis.name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    if not isinstance(content, dict) or set(content) != FORM or content["version"] != analysis.version:
-        return None
-    return content
+        return {}
+    whole = isinstance(content, dict) and set(content) == FORM and content["version"] == analysis.version
+    return content if whole else {}
 
 
 def plain_values(numbers: Mapping[str, Any], before: str = "") -> dict[str, Any]:

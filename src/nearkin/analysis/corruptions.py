@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nearkin.analysis._corrupt import CORRUPTIONS
-from nearkin.analysis._corrupted import METRICS, VERSION, Measured
-from nearkin.analysis._over_runs import OneMethod, interval_numbers, interval_of, methods_of, of_each_run, stored_arrays
-from nearkin.analysis.base import Analysis, stored_numbers
+from nearkin.analysis._corrupt import CORRUPTIONS, METRICS, VERSION, Measured
+from nearkin.analysis._over_runs import CUT, OVER_SEEDS, OfStudy, OneMethod, interval_columns, methods_of, of_each_run
+from nearkin.analysis.base import Analysis, stored_with_run
 from nearkin.comparison.gather import Gathered
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.present import Bars, Chart, Column, Heatmap, Pictures, Table, pivot
@@ -54,13 +54,12 @@ class Corruptions(Analysis):
     def of(cls, run: Run, *, images: int | None = None, seed: int = 0) -> "Corruptions":
         """Of the test images of a run. A corruption that was measured before is not measured again."""
         options = {"images": images, "seed": seed}
-        numbers = stored_numbers(cls, run.path / cls.folder, options)
-        if numbers is not None and (arrays := stored_arrays(cls, run)) is not None:
-            return cls(numbers, arrays["strip"], options)
-        tested = Measured(run, images, seed)
-        corrupted = {name: tested.measured(name) for name in CORRUPTIONS}
-        numbers = {"images": len(tested.rows), "clean": tested.clean, "corruptions": corrupted}
-        return cls(numbers | over_all(tested.clean, corrupted), tested.strip(CORRUPTIONS), options)
+        if (known := stored_with_run(cls, run, options)) is not None:
+            return cls(known[0], known[1]["strip"], options)
+        of_run = Measured(run, images, seed)
+        corrupted = {name: of_run.measured(name) for name in CORRUPTIONS}
+        numbers = {"images": len(of_run.rows), "clean": of_run.clean, "corruptions": corrupted}
+        return cls(numbers | over_all(of_run.clean, corrupted), of_run.strip(CORRUPTIONS), options)
 
     @classmethod
     def between(cls, gathered: Gathered, *, images: int | None = None, seed: int = 0) -> "CorruptionsOfStudy":
@@ -77,22 +76,19 @@ class Corruptions(Analysis):
     @cached_property
     def tables(self) -> list[Table]:
         """One row per corruption, with all four numbers; one row for each of these."""
+        names = ("clean", *self.measured["corruptions"], "mean", "drop")
         rows = [
-            [name.replace("_", " "), PLACES[where], metric, f"{metric}, {PLACES[where]}", value]
-            for name in ("clean", *self.measured["corruptions"], "mean", "drop")
-            for where in PLACES
-            for metric in METRICS
-            for value in [value_of(self.measured, name, where, metric)]
+            [words(name), place, metric, f"{metric}, {place}", value_of(self.measured, name, where, metric)]
+            for name, (where, place), metric in product(names, PLACES.items(), METRICS)
         ]
         long = Table("all", ["corruption", "on", "metric", "what", VALUE], rows, detail=True)
-        table = pivot(long, "corruptions", down="corruption", across="what", value="value")
-        table.title, table.notes = f"{self.measured['images']:,} test images, corrupted", [NOTE]
-        return [table, long]
+        about: dict[str, Any] = {"title": f"{self.measured['images']:,} test images, corrupted", "notes": [NOTE]}
+        return [pivot(long, "corruptions", down="corruption", across="what", value="value", **about), long]
 
     @property
     def charts(self) -> list[Chart]:
         """Recall@1 under every corruption, on all images and on queries alone, a line at the clean one; examples."""
-        names, clean = list(self.measured["corruptions"]), self.measured["clean"]["recall@1"]
+        clean, names = self.measured["clean"]["recall@1"], list(map(words, self.measured["corruptions"]))
         bars = Bars(
             name="bars",
             title="Recall@1 under corruption",
@@ -100,21 +96,18 @@ class Corruptions(Analysis):
             x="corruption",
             y="value",
             by="on",
-            only={"metric": "recall@1", "corruption": [name.replace("_", " ") for name in names]},
+            only={"metric": "recall@1", "corruption": names},
             y_title="Recall@1 %",
             lying=True,
             line=SHARE.scale * clean,
             alt=f"Recall@1 of corrupted test images; the dotted line is that of clean ones, {SHARE.text(clean)} %.",
         )
         above = [name.replace("_", "\n") for name in ("clean", *CORRUPTIONS)][: self.strip.shape[1]]
-        strip = Pictures(
-            name="strip",
-            title="What the corruptions do",
-            images=list(map(list, self.strip)),
-            captions=[above],
-            alt="Three test images, clean and with each of the corruptions.",
-        )
-        return [bars, strip]
+        about: dict[str, Any] = {
+            "title": "What the corruptions do",
+            "alt": "Three test images, clean and with each of the corruptions.",
+        }
+        return [bars, Pictures(name="strip", images=list(map(list, self.strip)), captions=[above], **about)]
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -122,16 +115,15 @@ class Corruptions(Analysis):
         return {"strip": self.strip}
 
 
+def words(name: str) -> str:
+    """A corruption as people read it."""
+    return name.replace("_", " ")
+
+
 def over_all(clean: Mapping[str, float], corrupted: Mapping[str, Any]) -> dict[str, Any]:
     """The mean over corruptions, and the relative drop of each metric: None where the clean one is 0."""
-    mean = {
-        where: {metric: float(np.mean([one[where][metric] for one in corrupted.values()])) for metric in METRICS}
-        for where in PLACES
-    }
-    drop = {
-        where: {metric: 1 - mean[where][metric] / clean[metric] if clean[metric] else None for metric in METRICS}
-        for where in PLACES
-    }
+    mean = {w: {m: float(np.mean([one[w][m] for one in corrupted.values()])) for m in METRICS} for w in PLACES}
+    drop = {w: {m: 1 - mean[w][m] / clean[m] if clean[m] else None for m in METRICS} for w in PLACES}
     return {"mean": mean, "drop": drop}
 
 
@@ -142,88 +134,77 @@ def value_of(numbers: Mapping[str, Any], name: str, where: str, metric: str) -> 
     return (numbers if name in ("mean", "drop") else numbers["corruptions"])[name][where][metric]
 
 
-class CorruptionsOfStudy(Analysis):
-    """The corruptions of all runs of a study.
+# -- of a study --------------------------------------------------------------------------------------------------------
 
-    Parameters:
-        methods: its methods.
-        runs: run's hash -> its numbers.
-        options: images and seed.
-    """
+
+class CorruptionsOfStudy(OfStudy):
+    """The corruptions of all runs of a study; `runs` are their numbers."""
 
     name = "corruptions"
     version = Corruptions.version
 
-    def __init__(self, methods: list[OneMethod], runs: Mapping[str, dict[str, Any]], options: Mapping[str, Any]):
-        self.methods, self.runs, self.options = methods, runs, options
-
     @cached_property
     def numbers(self) -> dict[str, Any]:
         """Every method: clean, each corruption, mean and drop, over the seeds that have all folds."""
-        return {"methods": {m.name: {"kind": m.kind, **{w: self._of(m, w) for w in PLACES}} for m in self.methods}}
+        names = ("clean", *CORRUPTIONS, "mean", "drop")
+        methods: dict[str, Any] = {}
+        for method in self.methods:
+            methods[method.name] = {"kind": method.kind} | {
+                where: {metric: {name: self._of(method, name, where, metric) for name in names} for metric in METRICS}
+                for where in PLACES
+            }
+        return {"methods": methods}
 
-    def _of(self, method: OneMethod, where: str) -> dict[str, Any]:
-        cells: dict[str, Any] = {}
-        for metric in METRICS:
-            cells[metric] = {}
-            for name in ("clean", *CORRUPTIONS, "mean", "drop"):
-                values = {m.run.hash: value_of(self.runs[m.run.hash], name, where, metric) for m in method.members}
-                bounds = (None, 1.0) if name == "drop" else metric_of(metric).bounds
-                interval = interval_of(method.row(lambda m, values=values: values[m.run.hash]), bounds)  # type: ignore[misc]
-                cells[metric][name] = None if interval is None else interval_numbers(interval)
-        return cells
+    def _of(self, method: OneMethod, name: str, where: str, metric: str) -> dict[str, Any] | None:
+        bounds = (None, 1.0) if name == "drop" else metric_of(metric).bounds
+        row = method.row(lambda member: value_of(self.runs[member.run.hash], name, where, metric))
+        return self.interval(row, bounds)
 
     @cached_property
     def tables(self) -> list[Table]:
         """For each metric and place: methods by corruptions; one row for each of these numbers."""
-        nothing = {"mean": None, "low": None, "high": None, "cut": False, "seeds": 0}
-        rows = []
-        for name, numbers in self.numbers["methods"].items():
-            for where, metric in ((where, metric) for where in PLACES for metric in METRICS):
-                cells = numbers[where][metric]
-                clean = (cells["clean"] or nothing)["mean"]
-                for corruption, cell in cells.items():
-                    values = list((cell or nothing).values())
-                    drop = values[0] if corruption == "drop" else 1 - values[0] / clean if cell and clean else None
-                    rows.append([name, numbers["kind"], where, metric, corruption.replace("_", " "), *values, drop])
+        records = []
+        for (name, numbers), where, metric in product(self.numbers["methods"].items(), PLACES, METRICS):
+            about: dict[str, Any] = {"method": name, "kind": numbers["kind"], "on": where, "metric": metric}
+            cells = numbers[where][metric]
+            clean = (cells["clean"] or {"mean": None})["mean"]
+            for corruption, cell in cells.items():
+                cell = cell or {"mean": None, "cut": False, "seeds": 0}
+                drop = cell["mean"]
+                if corruption != "drop":
+                    drop = None if drop is None or not clean else 1 - drop / clean
+                records.append({**about, "corruption": words(corruption), **cell, "value": cell["mean"], "drop": drop})
         columns = ["method", "kind", "on", "metric", "corruption", VALUE, Column("low", unit=SHARE, digits=1)]
         columns += [Column("high", unit=SHARE, digits=1), "cut", Column("seeds", unit=COUNT)]
-        long = Table("all", [*columns, Column("drop", unit=SHARE, digits=0)], rows, detail=True)
+        long = Table.of_records("all", [*columns, Column("drop", unit=SHARE, digits=0)], records, detail=True)
         return [*(self._matrix(long, metric, where) for metric in METRICS for where in PLACES), long]
 
     def _matrix(self, long: Table, metric: str, where: str) -> Table:
         """Methods by corruptions, and the interval of the drop."""
-        rows = [row for row in long.rows if (row[2], row[3]) == (where, metric)]
-        part = Table("", long.columns, rows)
-        table = pivot(
-            part,
-            f"{metric.replace('@', '-')}-{where}",
-            down="method",
-            across="corruption",
-            value="value",
-            along=["kind"],
-        )
-        drops = [row[6:9] for row in rows if row[4] == "drop"]
-        ends = Column("drop low", "95 % interval of the drop", SHARE, digits=1, to="drop high", star="drop cut")
-        table = Table(
-            table.name,
-            [*table.columns, ends, Column("drop high", unit=SHARE, digits=1), "drop cut"],
+        records = [record for record in long if (record["on"], record["metric"]) == (where, metric)]
+        part = Table.of_records(f"{metric.replace('@', '-')}-{where}", long.columns, records)
+        table = pivot(part, part.name, down="method", across="corruption", value="value", along=["kind"])
+        drops = [
+            [record[key] for key in ("low", "high", "cut")] for record in records if record["corruption"] == "drop"
+        ]
+        return Table(
+            part.name,
+            [*table.columns, *interval_columns(SHARE, "drop ", "95 % interval of the drop", cut=True, digits=1)],
             [[*row, *drop] for row, drop in zip(table.rows, drops, strict=True)],
             f"{metric} on corrupted images, {PLACES[where]}",
-            [NOTE, "means and intervals are over seeds that have all folds, folds averaged first"],
+            [NOTE, OVER_SEEDS, *[CUT] * any(drop[2] for drop in drops)],
         )
-        table.notes += ["* cut at the end of the range"] * any(drop[2] for drop in drops)
-        return table
 
     @property
     def charts(self) -> list[Chart]:
         """The relative drop of Recall@1, methods by corruptions, queries and gallery corrupted."""
-        names = [name.replace("_", " ") for name in (*CORRUPTIONS, "mean")]
-        only = {"on": "all", "metric": "recall@1", "corruption": names}
-        table = self.tables[-1]
+        table, names = self.tables[-1], [words(name) for name in (*CORRUPTIONS, "mean")]
         drops = [abs(row["drop"]) for row in table if row["on"] == "all" and row["drop"] is not None]
         limit = max(drops, default=0.01)
         alt = "How much of Recall@1 is lost, in per cent of the clean value, methods by corruptions."
         axes: dict[str, Any] = {"x": "corruption", "y": "method", "value": "drop", "band": [-limit, limit]}
-        title = "Relative drop of Recall@1 under corruption, %"
+        only, title = (
+            {"on": "all", "metric": "recall@1", "corruption": names},
+            "Relative drop of Recall@1 under corruption, %",
+        )
         return [Heatmap(name="drops", title=title, table=table, only=only, alt=alt, **axes)]

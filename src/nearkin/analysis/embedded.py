@@ -1,10 +1,11 @@
 """What an analysis looks at: the images of a finished run, its chosen model and its stored embeddings, and what its
 data set tells of the images beside the class; or anyone's embeddings in a file."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from nearkin.data import PixelSource, Table
 from nearkin.engine.device import pick_device
-from nearkin.engine.embed import embed
+from nearkin.engine.embed import BATCH, embed
 from nearkin.errors import NearkinError
 from nearkin.evaluation.readers import EMBEDDINGS, LABELS, read
 from nearkin.models import Model
@@ -22,6 +23,9 @@ from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import Data, make_source, make_split, pixels_of, prepare, read_data, read_table
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of
+from nearkin.storage import UNREADABLE, atomic
+
+STAGES_VERSION = 1  # of stored outputs of stages: raise it when the same images begin to give others
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,8 @@ def training_set(run: Run, *, device: str = "auto") -> TrainingSet:
     spec = resolve(run.spec)
     data = read_data(spec.data)
     prepared = prepare(spec, {repr(spec.data): data})
-    if prepared.data_hash != run.result["data_hash"]:
-        raise NearkinError(
-            f"run {run.hash} was trained on data {run.result['data_hash']}; "
-            f"{spec.data.root or spec.data.name} is data {prepared.data_hash} here"
-        )
-    model = rebuild(spec)
-    load_model(model, run)  # before the source: features behind a cut are found by their weights
-    model.to(pick_device(device))
+    _check_same_data(run, run.result, {"data": prepared.data_hash})
+    model = _model(run, device)  # before the source: features behind a cut are found by their weights
     source, rows = make_source(prepared, model), prepared.split.train
     classes = np.unique(data.table.labels[rows])
     x = unit(embed(model, source, rows, pick_device(device))).numpy()
@@ -95,27 +93,35 @@ def loaded(run: Run, *, known: dict[str, Data] | None = None, device: str = "aut
     check_tested(run)
     if not (run.path / "model.pt").exists():
         raise NearkinError(f"run {run.hash} has no model: {run.path / 'model.pt'} is gone; train the run again")
-    spec, head = resolve(run.spec), run.head()
-    where = spec.data.root or spec.data.name
+    spec = resolve(run.spec)
     try:
         data = read_data(spec.data, known)
     except (NearkinError, OSError) as error:
-        reason = " ".join(str(error).split())
+        reason, where = " ".join(str(error).split()), spec.data.root or spec.data.name
         raise NearkinError(
             f"run {run.hash} is looked at through its images, which are not in {where}: {reason}"
         ) from error
     split = make_split(spec, data.table)
-    if (data.hash, split.hash()) != (head["data_hash"], head["split_hash"]):
-        raise NearkinError(
-            f"run {run.hash} was trained on data {head['data_hash']}, split {head['split_hash']}; "
-            f"{where} is data {data.hash}, split {split.hash()} here"
-        )
-    model = rebuild(spec)
-    load_model(model, run)
-    model.to(pick_device(device)).eval().requires_grad_(False)
+    _check_same_data(run, run.head(), {"data": data.hash, "split": split.hash()})
+    model = _model(run, device).eval().requires_grad_(False)
     rows = split.test.images
     names = np.array(data.table.classes)[data.table.labels[rows]]
     return Loaded(model, pixels_of(spec, data), rows, names, split.test.roles, pick_device(device))
+
+
+def _check_same_data(run: Run, stored: Mapping[str, Any], here: Mapping[str, str]) -> None:
+    """Refuse data whose hashes are not those that are stored with a run."""
+    then = {what: stored[f"{what}_hash"] for what in here}
+    if then != here:
+        words = [", ".join(f"{what} {value}" for what, value in hashes.items()) for hashes in (then, here)]
+        data = resolve(run.spec).data
+        raise NearkinError(f"run {run.hash} was trained on {words[0]}; {data.root or data.name} is {words[1]} here")
+
+
+def _model(run: Run, device: str) -> Model:
+    model = rebuild(resolve(run.spec))
+    load_model(model, run)
+    return model.to(pick_device(device))
 
 
 def test_images(run: Run, known: dict[str, Data] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -145,6 +151,33 @@ def from_input(model: Model, x: Tensor) -> Tensor:
     for stage in model.frozen_stages:
         x = model.backbone.run_stage(stage, x)
     return model.back(model.pooled(x) if model.cut == "all" else x).z  # (B, D)
+
+
+def stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Stage -> (N, C) its output, averaged over the map, for test images at these rows of the data set."""
+    seen = loaded(run)
+    batches: dict[str, list[np.ndarray]] = {}
+    with torch.no_grad():
+        for start in range(0, len(rows), BATCH):
+            x = seen.model.record.normalise(seen.pixels.test(rows[start : start + BATCH]).to(seen.device))
+            for stage in seen.model.backbone.stages:
+                x = seen.model.backbone.run_stage(stage, x)
+                pooled = x.mean((2, 3)) if x.ndim == 4 else x.flatten(1)
+                batches.setdefault(stage, []).append(pooled.float().cpu().numpy())
+    return {stage: np.concatenate(parts) for stage, parts in batches.items()}
+
+
+def stored_stage_features(run: Run, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """The same, from the run's folder where they are stored; else they are stored now."""
+    file = run.path / "analysis" / "similarity-stages.npz"
+    key = np.array([STAGES_VERSION, len(rows), *rows])
+    with suppress(*UNREADABLE), np.load(file) as arrays:
+        if np.array_equal(arrays["key"], key):
+            return {name: arrays[name] for name in arrays.files if name != "key"}
+    features = stage_features(run, rows)
+    with atomic(file) as scratch:
+        np.savez(scratch / file.name, key=key, **features)  # type: ignore[arg-type]
+    return features
 
 
 def stratified(labels: np.ndarray, images: int | None, seed: int = 0) -> np.ndarray:
@@ -196,13 +229,30 @@ def table_of(run: Run, seen: TestSet) -> tuple[Table, np.ndarray]:
 def embeddings_and_columns(path: str | Path) -> tuple[Tensor, np.ndarray | None, dict[str, np.ndarray]]:
     """A file of anyone's embeddings (.npz, .parquet): the embeddings (N, D), the labels (N,) where there are any, and
     every other column of N values."""
-    held = {name: np.asarray(value) for name, value in read(path).items()}
-    wide = [name for name, value in held.items() if value.ndim == 2]
+    arrays = {name: np.asarray(value) for name, value in read(path).items()}
+    wide = [name for name, value in arrays.items() if value.ndim == 2]
     named = [name for name in wide if name.lower() in EMBEDDINGS] or wide
     if len(named) != 1:
-        raise NearkinError(f"{path} holds {', '.join(held)}: which are the embeddings? Name one of them 'embeddings'")
-    z = held.pop(named[0])
-    columns = {name: value for name, value in held.items() if value.shape == (len(z),)}
+        raise NearkinError(f"{path} holds {', '.join(arrays)}: which are the embeddings? Name one of them 'embeddings'")
+    z = arrays.pop(named[0])
+    columns = {name: value for name, value in arrays.items() if value.shape == (len(z),)}
     label = next((name for name in columns if name.lower() in LABELS), None)
     labels = None if label is None else columns.pop(label)
     return torch.from_numpy(np.array(z, dtype=np.float32)), labels, columns  # a copy: what was read may be read only
+
+
+def one_file(analysis: str, paths: Sequence[str | Path]) -> tuple[Tensor, np.ndarray | None, dict[str, np.ndarray]]:
+    """The same, for an analysis that looks at one file."""
+    if len(paths) != 1:
+        raise NearkinError(f"{analysis} looks at one file of embeddings, not at {len(paths)}")
+    return embeddings_and_columns(paths[0])
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
+    parts = [Path(path).with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(path[-depth:]) for path in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)

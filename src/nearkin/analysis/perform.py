@@ -30,14 +30,10 @@ class Analysed(Shown):
         files: what was written.
     """
 
-    def __init__(self, numbers: dict[str, Any], tables: Sequence[Table], charts: Sequence[Chart], files: list[Path]):
-        self.numbers, self.charts, self.files = numbers, list(charts), files
-        self._tables = list(tables)
+    tables: Sequence[Table] = ()
 
-    @property
-    def tables(self) -> Sequence[Table]:
-        """Its tables, the main one first."""
-        return self._tables
+    def __init__(self, numbers: dict[str, Any], tables: Sequence[Table], charts: Sequence[Chart], files: list[Path]):
+        self.numbers, self.tables, self.charts, self.files = numbers, list(tables), list(charts), files
 
     @property
     def below(self) -> list[str]:
@@ -74,30 +70,29 @@ def analyse(
     classes = [ANALYSES[word.strip()] for word in analysis.split(",") if word.strip()]
     if not classes:
         raise NearkinError(f"analyse {analysis!r}: which analysis? choices: {', '.join(ANALYSES.names())}")
-    known = sorted(set().union(*(each.takes() for each in classes)))
-    if unknown := sorted(set(options) - set(known)):
-        name, given = unknown[0], options[unknown[0]]
-        raise NearkinError(f"{name}={given}: no option of analysis {analysis}; choices: {', '.join(known) or 'none'}")
+    known = sorted(set().union(*(one.takes() for one in classes)))
+    for name in sorted(set(options) - set(known)):
+        words = f"no option of analysis {analysis}; choices: {', '.join(known) or 'none'}"
+        raise NearkinError(f"{name}={options[name]}: {words}")
     if options.get("images") is not None and options["images"] < 1:
         raise NearkinError(f"images={options['images']}: at least 1")
-    words = [str(name) for name in names]
-    for each in classes:
-        if not words and each.needs_runs:
-            raise NearkinError(f"analyse {each.name}: name a run, a study, or a folder of runs")
-    files = [Path(word) for word in words if word.endswith(FILES)]
-    if files and len(files) < len(words):
-        raise NearkinError(f"{files[0]} is a file of embeddings, {words[0]} is none: one or the other")
-    if where and (files or not words):
+    paths = [Path(name) for name in names]
+    if not paths and (lacking := [one.name for one in classes if one.needs_runs]):
+        raise NearkinError(f"analyse {lacking[0]}: name a run, a study, or a folder of runs")
+    files = [path for path in paths if path.suffix in FILES]
+    if files and len(files) < len(paths):
+        raise NearkinError(f"{files[0]} is a file of embeddings, {names[0]} is none: one or the other")
+    if where and (files or not paths):
         raise NearkinError(f"where={' '.join(where_words(where))}: only stored runs have settings")
-    gathered = subjects(words, runs, where) if words and not files else None
+    gathered = subjects(list(map(str, names)), runs, where) if paths and not files else None
     further = None if output is None else Path(output)
     done = {}
-    for each in classes:
+    for one in classes:
         if files:
-            done[each.name] = _of_files(each, files, further)
+            done[one.name] = _saved(one.of_files(files), [further])
         else:
-            given = {name: value for name, value in options.items() if name in each.takes()}
-            done[each.name] = _of_runs(each, gathered, given, runs, further)
+            given = {name: value for name, value in options.items() if name in one.takes()}
+            done[one.name] = _of_runs(one, gathered, given, runs, further)
     if len(done) == 1:
         return next(iter(done.values()))
     return Analysed(
@@ -164,29 +159,21 @@ def _of_runs(
     if len(one_by_one) == 1:
         return next(iter(one_by_one.values()))
     assert gathered is not None
-    files = [file for one in one_by_one.values() for file in one.files]
+    members = {member.run.hash: member for member in gathered.members}
+    records, keys = [], ["method", "seed", "run"]
+    for name, one in one_by_one.items():
+        plain = {key: value for key, value in one.numbers.items() if not isinstance(value, dict | list)}
+        method = ", ".join(members[name].labels.values()) or members[name].settings["loss.name"]
+        records.append({**plain, "method": method, "seed": members[name].seed, "run": name})
+        keys += [key for key in plain if key not in keys]
     numbers = {name: one.numbers for name, one in one_by_one.items()}
-    return Analysed(numbers, [_one_row_per_run(analysis.name, gathered, numbers)], [], files)
-
-
-def _of_files(analysis: type[Analysis], paths: Sequence[Path], output: Path | None) -> Analysed:
-    return _saved(analysis.of_files(paths), [output])
+    files = [file for one in one_by_one.values() for file in one.files]
+    return Analysed(numbers, [Table.of_records(analysis.name, keys, records)], [], files)
 
 
 def _saved(performed: Analysis, folders: Sequence[Path | None]) -> Analysed:
     files = [file for folder in folders if folder is not None for file in performed.save(folder)]
     return Analysed(performed.numbers, performed.tables, performed.charts, files)
-
-
-def _one_row_per_run(name: str, gathered: Gathered, numbers: Mapping[str, Mapping[str, Any]]) -> Table:
-    members = {member.run.hash: member for member in gathered.members}
-    plain = {run: {k: v for k, v in one.items() if not isinstance(v, dict | list)} for run, one in numbers.items()}
-    keys = list(dict.fromkeys(key for one in plain.values() for key in one))
-    rows = []
-    for run, one in plain.items():
-        method = ", ".join(members[run].labels.values()) or members[run].settings["loss.name"]
-        rows.append([method, members[run].seed, run, *(one.get(key) for key in keys)])
-    return Table(name, ["method", "seed", "run", *keys], rows)
 
 
 def folder_of(analysis: type[Analysis], gathered: Gathered | None, runs: Path | str = "runs") -> Path:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,12 +10,11 @@ import numpy as np
 import torch
 from scipy import stats
 
-from nearkin.analysis._pictures import coloured
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import check_finished, training_set
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
-from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table
+from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table, coloured
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.units import COUNT, NUMBER, SHARE, counted
@@ -45,39 +45,26 @@ class Prototypes(Analysis):
 
     folder: ClassVar[str] = ""  # its files lay beside those of the run at first
 
-    classes: tuple[str, ...]  # C names
-    images: np.ndarray  # (C,) how many a class has
-    cosine: np.ndarray  # (C, C) learned means in rows, true in columns
-    spread: np.ndarray  # (C,)
-    size: np.ndarray  # (C,)
+    classes: tuple[str, ...]
+    images: np.ndarray
+    cosine: np.ndarray
+    spread: np.ndarray
+    size: np.ndarray
 
     @classmethod
     def of(cls, run: Run) -> "Prototypes":
         """Those of a finished run with loss=hist, against its training images."""
         return prototypes_of(run)
 
-    @property
-    def own(self) -> np.ndarray:
-        """(C,) cosine of each learned mean with the true mean of its class."""
-        return self.cosine.diagonal()  # (C,)
-
-    @cached_property
-    def others(self) -> np.ndarray:
-        """The matrix without its diagonal: -inf there."""
-        others = self.cosine.copy()
-        np.fill_diagonal(others, -np.inf)
-        return others  # (C, C)
-
     @cached_property
     def numbers(self) -> dict[str, Any]:
         """The numbers; None where a correlation is undefined, `undefined` then says why."""
-        c = len(self.classes)
-        undefined = self._undefined()
+        c, diagonal, undefined = len(self.classes), self.cosine.diagonal(), self._undefined()
         return {
             "classes": c,
             "images": int(self.images.sum()),
-            "diagonal": float(self.own.mean()),
-            "off_diagonal": float((self.cosine.sum() - self.own.sum()) / (c * (c - 1))),
+            "diagonal": float(diagonal.mean()),
+            "off_diagonal": float((self.cosine.sum() - diagonal.sum()) / (c * (c - 1))),
             "own_class_share": float((self.cosine.argmax(1) == np.arange(c)).mean()),
             "pearson": None if undefined else float(stats.pearsonr(self.spread, self.size).statistic),
             "spearman": None if undefined else float(stats.spearmanr(self.spread, self.size).statistic),
@@ -104,12 +91,13 @@ class Prototypes(Analysis):
         return Table("numbers", ["what", Column("value", unit="unit"), "unit"], rows, notes=notes)
 
     def _classes_table(self) -> Table:
-        nearest = self.others.argmax(1)  # (C,) the other class whose mean is closest
+        others = np.where(np.eye(len(self.classes), dtype=bool), -np.inf, self.cosine)  # (C, C)
+        nearest = others.argmax(1)  # (C,) the other class whose mean is closest
+        values = (self.images, self.spread, self.size, self.cosine.diagonal(), others.max(1))
+        numbers = zip(*(value.tolist() for value in values), strict=True)
         rows = [
-            [c, name, *numbers, self.others[c, nearest[c]].item(), self.classes[nearest[c]]]
-            for c, (name, *numbers) in enumerate(
-                zip(self.classes, *(a.tolist() for a in (self.images, self.spread, self.size, self.own)), strict=True)
-            )
+            [c, name, *of_class, self.classes[nearest[c]]]
+            for c, (name, of_class) in enumerate(zip(self.classes, numbers, strict=True))
         ]
         columns = [
             Column("number", unit=COUNT),
@@ -126,11 +114,8 @@ class Prototypes(Analysis):
     def _matrix_table(self) -> Table:
         """Learned and true means of every two classes; of very many classes there is a picture alone."""
         names = [f"{c} {name}" for c, name in enumerate(self.classes)]
-        rows = [
-            [learned, true, float(self.cosine[i, j])]
-            for i, learned in enumerate(names if len(names) <= MOST else [])
-            for j, true in enumerate(names)
-        ]
+        cells = product(names, repeat=2) if len(names) <= MOST else ()
+        rows = [[*both, value] for both, value in zip(cells, self.cosine.ravel().tolist(), strict=False)]
         return Table("matrix", ["learned", "true", Column("cosine", unit=NUMBER)], rows, detail=True)
 
     @property
@@ -148,17 +133,11 @@ class Prototypes(Analysis):
         if not self.tables[2].rows:
             matrix = Pictures(**words, images=[[coloured(self.cosine, "BrBG", -limit, limit)]])
         related = f"Pearson {NUMBER.text(n['pearson'])}, Spearman {NUMBER.text(n['spearman'])}"
-        spread = Points(
-            name="spread",
-            title="Width of the learned distributions against the spread of their classes",
-            table=self.tables[1],
-            x="spread",
-            y="size",
-            text="class",
-            x_title="mean squared distance of a class's embeddings to its learned mean",
-            y_title="width of its learned distribution, ‖Q‖ (Frobenius)",
-            alt=f"One point per class; {n['undefined'] or related}.",
-        )
+        words |= {"name": "spread", "title": "Width of the learned distributions against the spread of their classes"}
+        words |= {"alt": f"One point per class; {n['undefined'] or related}."}
+        axes = {"x": "spread", "x_title": "mean squared distance of a class's embeddings to its learned mean"}
+        axes |= {"y": "size", "y_title": "width of its learned distribution, ‖Q‖ (Frobenius)"}
+        spread = Points(**words, table=self.tables[1], text="class", **axes)
         return [matrix, spread]
 
     @property

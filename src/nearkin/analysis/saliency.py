@@ -1,30 +1,29 @@
 """Do losses look at the same pixels? Agreement of their saliency maps, beside that of two seeds of one loss."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from textwrap import fill
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nearkin.analysis import _saliency_tables as shown
-from nearkin.analysis._agreement import Aggregate, correlations, divergences, fisher, image_means, plain, to_z
-from nearkin.analysis._measures import Measure, measure_of
-from nearkin.analysis._over_runs import OneMethod, methods_of, one_fold
-from nearkin.analysis._saliency_maps import COPIES, NOISE, maps_of
+from nearkin.analysis import _saliency_tables as sheets
+from nearkin.analysis._alike import Aggregate, correlations, divergences, fisher, image_means, plain, to_z
+from nearkin.analysis._over_runs import OneMethod, RunPairs, check_same_images, check_same_size, methods_of, one_fold
+from nearkin.analysis._saliency_maps import COPIES, NOISE, Measure, maps_of, measure_of
 from nearkin.analysis.base import Analysis
 from nearkin.analysis.embedded import loaded, stratified, test_images
 from nearkin.comparison.gather import Gathered
 from nearkin.errors import NearkinError
-from nearkin.present import Chart, Table
+from nearkin.present import Chart, Heatmap, Pictures, Table, coloured
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
 from nearkin.runs.prepare import Data
 
 KINDS = ("ranking", "classification", "own", "untrained")
 SHOWN = 6  # images of the panel
+SIDE_BY_SIDE = 12  # methods of a panel
 GROUPS = (
     "two seeds of one loss",
     "two ranking losses",
@@ -68,12 +67,12 @@ class Saliency(Analysis):
 
     methods: list[OneMethod]
     data: str
-    image_rows: np.ndarray  # (N,)
-    classes: np.ndarray  # (N,)
-    r: np.ndarray  # (N, M, M)
-    jsd: np.ndarray  # (N, M, M)
-    maps: np.ndarray  # (M, SHOWN, H, W)
-    pixels: np.ndarray | None  # (SHOWN, H, W, 3)
+    image_rows: np.ndarray
+    classes: np.ndarray
+    r: np.ndarray
+    jsd: np.ndarray
+    maps: np.ndarray
+    pixels: np.ndarray | None
     options: dict[str, Any]
 
     @classmethod
@@ -85,9 +84,13 @@ class Saliency(Analysis):
             images: how many test images, stratified by class; None: all.
             seed: of the choice of images and of the noise.
         """
-        methods = methods_in_order(gathered)
+        methods = [
+            replace(method, members=tuple(sorted(method.members, key=lambda member: member.seed)))
+            for method in sorted(one_fold(methods_of(gathered)), key=lambda method: KINDS.index(method.kind))
+        ]
         members = [member for method in methods for member in method.members]
-        check_alike(members)
+        check_same_size(members, "maps")
+        check_same_images(members)
         known: dict[str, Data] = {}
         tested, labels = test_images(members[0].run, known)
         chosen = stratified(labels, images, seed)
@@ -105,101 +108,61 @@ class Saliency(Analysis):
         pixels = None
         with suppress(NearkinError):  # all maps were stored, the images are gone
             pixels = loaded(members[0].run, known=known).pixels.test(rows[examples]).permute(0, 2, 3, 1).numpy()
-        return cls(
-            methods,
-            members[0].settings["data.name"],
-            rows,
-            labels[chosen],
-            np.array(r),
-            np.array(jsd),
-            np.stack([run[examples] for run in maps]),
-            pixels,
-            {"images": images, "seed": seed},
-        )
-
-    # -- who is whose ---------------------------------------------------------------------------------------
+        data, examples_of = members[0].settings["data.name"], np.stack([run[examples] for run in maps])
+        options = {"images": images, "seed": seed}
+        return cls(methods, data, rows, labels[chosen], np.array(r), np.array(jsd), examples_of, pixels, options)
 
     @cached_property
-    def places(self) -> list[list[int]]:
-        """The numbers of the runs of each method."""
-        ends = np.cumsum([0, *(len(method.members) for method in self.methods)])
-        return [list(range(a, b)) for a, b in pairwise(ends)]
+    def pairs(self) -> RunPairs:
+        """Which runs are compared."""
+        runs = [(method.name, member.seed) for method in self.methods for member in method.members]
+        return RunPairs([name for name, _ in runs], [seed for _, seed in runs])
 
-    def pairs(self, i: int, j: int) -> list[tuple[int, int]]:
-        """The pairs of runs of methods i and j that have two seeds; of two methods with one seed alone, that pair."""
-        if i == j:
-            return list(combinations(self.places[i], 2))
-        pairs = list(product(self.places[i], self.places[j]))
-        return [(a, b) for a, b in pairs if self.seeds[a] != self.seeds[b]] or pairs
+    def _of(self, matrix: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+        """(N, K) values of K pairs of runs."""
+        return np.stack([matrix[:, a, b] for a, b in pairs], 1)
 
-    @cached_property
-    def seeds(self) -> list[int]:
-        """The seed of each run."""
-        return [member.seed for method in self.methods for member in method.members]
+    def _correlation(self, pairs: list[tuple[int, int]]) -> Aggregate:
+        return fisher(self._of(self.r, pairs), self.classes)
 
-    @property
-    def same_seed(self) -> bool:
-        """Are there methods whose only runs have one seed, the same?"""
-        cells = [pairs for (i, j), pairs in self._cells().items() if i != j]
-        return any(self.seeds[a] == self.seeds[b] for pairs in cells for a, b in pairs)
-
-    def _values(self, matrix: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-        return np.stack([matrix[:, a, b] for a, b in pairs], 1)  # (N, K)
+    def _divergence(self, pairs: list[tuple[int, int]]) -> Aggregate:
+        return plain(self._of(self.jsd, pairs), self.classes)
 
     @cached_property
-    def correlation(self) -> dict[tuple[int, int], Aggregate]:
-        """Of methods i <= j, where there is a pair of runs."""
-        return {(i, j): fisher(self._values(self.r, pairs), self.classes) for (i, j), pairs in self._cells().items()}
+    def correlation(self) -> dict[tuple[str, str], Aggregate]:
+        """Of every two methods, and of each with itself, where there is a pair of runs."""
+        return {names: self._correlation(pairs) for names, pairs in self.pairs.cells.items()}
 
     @cached_property
-    def divergence(self) -> dict[tuple[int, int], Aggregate]:
-        """Of methods i <= j, where there is a pair of runs."""
-        return {(i, j): plain(self._values(self.jsd, pairs), self.classes) for (i, j), pairs in self._cells().items()}
-
-    def _cells(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        count = range(len(self.methods))
-        return {(i, j): pairs for i in count for j in count if i <= j and (pairs := self.pairs(i, j))}
+    def divergence(self) -> dict[tuple[str, str], Aggregate]:
+        """The same."""
+        return {names: self._divergence(pairs) for names, pairs in self.pairs.cells.items()}
 
     @cached_property
     def by_group(self) -> dict[str, tuple[Aggregate, Aggregate, int]]:
         """Correlation, divergence and number of pairs of runs: of two seeds, of two losses of one kind or of two."""
-        by_name: dict[str, list[tuple[int, int]]] = {name: [] for name in GROUPS}
-        for (i, j), pairs in self._cells().items():
-            kinds = {self.methods[i].kind, self.methods[j].kind}
-            if i == j and self.methods[i].kind == "untrained":
-                continue
-            if i == j:
-                name = GROUPS[0]
-            elif "untrained" in kinds:
-                name = GROUPS[4]
-            elif len(kinds) == 2:
-                name = GROUPS[3]
-            else:
-                name = GROUPS[2] if kinds == {"classification"} else GROUPS[1]
-            if name != GROUPS[4] or len(kinds) == 2:  # not two untrained ones
-                by_name[name] += pairs
+        groups: dict[str, list[tuple[int, int]]] = {name: [] for name in GROUPS}
+        kinds = {method.name: method.kind for method in self.methods}
+        for (first, second), pairs in self.pairs.cells.items():
+            both = {kinds[first], kinds[second]}
+            if both != {"untrained"}:
+                groups[_group(both, first == second)] += pairs
         return {
-            name: (
-                fisher(self._values(self.r, pairs), self.classes),
-                plain(self._values(self.jsd, pairs), self.classes),
-                len(pairs),
-            )
-            for name, pairs in by_name.items()
+            name: (self._correlation(pairs), self._divergence(pairs), len(pairs))
+            for name, pairs in groups.items()
             if pairs
         }
 
     @cached_property
-    def beyond_seeds(self) -> dict[tuple[int, int], Aggregate]:
+    def beyond_seeds(self) -> dict[tuple[str, str], Aggregate]:
         """How much lower z of two methods is than z of two seeds of them (the mean of both where both have seeds)."""
+        z = {names: image_means(to_z(self._of(self.r, pairs))) for names, pairs in self.pairs.cells.items()}  # (N,)
         beyond = {}
-        for (i, j), pairs in self._cells().items():
-            seeds = [image_means(to_z(self._values(self.r, self.pairs(k, k)))) for k in (i, j) if self.pairs(k, k)]
-            if i != j and seeds:
-                between = image_means(to_z(self._values(self.r, pairs)))  # (N,)
-                beyond[i, j] = plain(np.mean(seeds, 0) - between, self.classes)
+        for names, between in z.items():
+            seeds = [z[name, name] for name in names if (name, name) in z]
+            if names[0] != names[1] and seeds:
+                beyond[names] = plain(np.mean(seeds, 0) - between, self.classes)
         return beyond
-
-    # -- what is shown --------------------------------------------------------------------------------------
 
     @property
     def measures(self) -> list[Measure]:
@@ -209,47 +172,64 @@ class Saliency(Analysis):
     @property
     def numbers(self) -> dict[str, Any]:
         """Means with intervals for every pair of methods and for groups of them."""
-        names = [method.name for method in self.methods]
         return {
             "data": self.data,
             "images": len(self.image_rows),
             "copies": COPIES,
             "noise": NOISE,
             "methods": [
-                {
-                    "name": g.name,
-                    "kind": g.kind,
-                    "measure": m.name,
-                    "source": m.source,
-                    "runs": [x.run.hash for x in g.members],
-                }
-                for g, m in zip(self.methods, self.measures, strict=True)
+                {"name": method.name, "kind": method.kind, "measure": measure.name, "source": measure.source}
+                | {"runs": [member.run.hash for member in method.members]}
+                for method, measure in zip(self.methods, self.measures, strict=True)
             ],
             "groups": {
                 name: {"correlation": r.numbers(), "divergence": d.numbers(), "pairs_of_runs": n}
                 for name, (r, d, n) in self.by_group.items()
             },
             "pairs": [
-                {
-                    "first": names[i],
-                    "second": names[j],
-                    "correlation": self.correlation[i, j].numbers(),
-                    "divergence": self.divergence[i, j].numbers(),
-                    "z_below_seeds": self.beyond_seeds[i, j].numbers() if (i, j) in self.beyond_seeds else None,
-                }
-                for i, j in self.correlation
+                {"first": names[0], "second": names[1], "correlation": one.numbers()}
+                | {"divergence": self.divergence[names].numbers()}
+                | {"z_below_seeds": self.beyond_seeds[names].numbers() if names in self.beyond_seeds else None}
+                for names, one in self.correlation.items()
             ],
         }
 
     @cached_property
     def tables(self) -> list[Table]:
         """Methods against methods, groups of pairs, and the published values beside ours."""
-        return shown.tables(self)
+        return sheets.tables(self)
 
     @property
     def charts(self) -> list[Chart]:
-        """A panel of maps, and the two tables of methods against methods."""
-        return shown.charts(self, self.tables[-1])
+        """A panel of maps, and, of several runs, correlation and divergence of methods against methods."""
+        cells, charts = self.tables[-1], [self._panel()]
+        axes: dict[str, Any] = {"table": cells, "x": "second", "y": "first"}
+        for name, value, title in (
+            ("correlation", "r", "Pearson correlation of saliency maps, %"),
+            ("divergence", "jsd", "Jensen-Shannon divergence of saliency maps, nats x 100"),
+        ):
+            values = [row[value] for row in cells if row[value] is not None]
+            if len(self.pairs.seeds) > 1 and values:
+                low, high = (
+                    (min(values), max(values)) if min(values) >= 0 else (-max(map(abs, values)), max(map(abs, values)))
+                )
+                alt = f"{title}, methods against methods; the diagonal is that of two seeds of one method."
+                charts.append(Heatmap(name=name, title=title, value=value, band=[low, high], alt=alt, **axes))
+        return charts
+
+    def _panel(self) -> Chart:
+        """Some images, and the maps of the first run of every method."""
+        methods = list(self.pairs.places.items())[:SIDE_BY_SIDE]
+        images = [
+            [coloured(self.maps[runs[0], row], "magma", 0, 1) for _, runs in methods]
+            for row in range(self.maps.shape[1])
+        ]
+        names = [fill(name.replace("_", " "), 16) for name, _ in methods]
+        if self.pixels is not None:
+            images = [[pixels, *row] for pixels, row in zip(self.pixels, images, strict=True)]
+            names = ["image", *names]
+        alt = "Test images, and what moves their embedding, for the first run of every method: bright pixels move it."
+        return Pictures(name="panel", title="Saliency maps", images=images, captions=[names], alt=alt)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -259,32 +239,10 @@ class Saliency(Analysis):
         return {"rows": self.image_rows, "classes": self.classes, "runs": np.array(runs), **both}
 
 
-def methods_in_order(gathered: Gathered) -> list[OneMethod]:
-    """The methods of tested runs, ranking losses first, untrained networks last; of several folds one."""
-    methods = [
-        replace(method, members=tuple(sorted(method.members, key=lambda member: member.seed)))
-        for method in one_fold(methods_of(gathered))
-    ]
-    return sorted(methods, key=lambda method: KINDS.index(method.kind))
-
-
-def check_alike(members: Sequence[Any]) -> None:
-    """Refuse runs whose maps cannot be compared: other data, or images of another size."""
-    first = members[0]
-    for other in members[1:]:
-        sizes = [member.settings["data.size"] for member in (first, other)]
-        if sizes[0] != sizes[1]:
-            raise NearkinError(
-                f"run {first.run.hash} sees images of {sizes[0]} pixels and run {other.run.hash} of {sizes[1]}: maps "
-                "of different sizes cannot be compared"
-            )
-        for what in ("data_hash", "split_hash"):
-            if first.head[what] != other.head[what] and not (what == "split_hash" and _same_test(first, other)):
-                raise NearkinError(
-                    f"runs {first.run.hash} and {other.run.hash} were tested on different images: nothing to compare"
-                )
-
-
-def _same_test(first: Any, other: Any) -> bool:
-    """Have two runs the same test images, although their splits differ, as those of folds do?"""
-    return np.array_equal(test_images(first.run)[0], test_images(other.run)[0])
+def _group(kinds: set[str], one_method: bool) -> str:
+    """Which of GROUPS a pair of methods of these kinds belongs to."""
+    if one_method:
+        return GROUPS[0]
+    if "untrained" in kinds:
+        return GROUPS[4]
+    return GROUPS[3] if len(kinds) == 2 else GROUPS[2] if kinds == {"classification"} else GROUPS[1]

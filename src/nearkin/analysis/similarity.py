@@ -11,17 +11,35 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from nearkin.analysis._alike import Alike, compared, jackknife, kept_features
-from nearkin.analysis._over_runs import OVER_CLASSES, few_seeds, methods_of, one_fold
+from nearkin.analysis._alike import Alike, compared, defined, jackknife, share_interval
+from nearkin.analysis._over_runs import (
+    CUT,
+    OVER_CLASSES,
+    RunPairs,
+    check_same_images,
+    check_same_size,
+    few_seeds,
+    interval_columns,
+    methods_of,
+    one_fold,
+)
 from nearkin.analysis.base import Analysis
-from nearkin.analysis.embedded import embeddings_and_columns, rows_of, stratified, tested
+from nearkin.analysis.embedded import (
+    embeddings_and_columns,
+    rows_of,
+    short_names,
+    stored_stage_features,
+    stratified,
+    tested,
+)
 from nearkin.comparison.gather import Gathered, Member
+from nearkin.comparison.method import UNTRAINED
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
 from nearkin.present import Chart, Column, Heatmap, Lines, Panels, Table, pivot
 from nearkin.progress import track
 from nearkin.registry import ANALYSES
-from nearkin.statistics.intervals import cut, mean_interval
+from nearkin.statistics.intervals import mean_interval
 from nearkin.units import NUMBER
 
 IMAGES = 1000
@@ -30,6 +48,7 @@ K = 10
 EMBEDDING = "embedding"
 Cells = dict[tuple[str, str], list[tuple[int, int]]]  # two methods -> pairs of runs
 MEASURES = {"cka": "linear CKA", "overlap": f"overlap@{K}"}
+VALUES = [Column(measure, words, NUMBER) for measure, words in MEASURES.items()]
 KINDS = {"seeds": "two seeds of one method", "losses": "two methods", "difference": "difference"}
 NOTES = (
     "seeds: pairs of runs of one method with two seeds; losses: pairs of runs of two trained methods, with two seeds, "
@@ -67,21 +86,32 @@ class Similarity(Analysis):
     @classmethod
     def between(cls, gathered: Gathered, *, images: int | None = IMAGES, seed: int = 0) -> "Similarity":
         """Of the tested runs of a study, or runs by name; features of the stages are kept with each run."""
-        members = _of_one_fold(gathered)
-        places, labels = _common_images(members, images, seed)
+        methods = one_fold(methods_of(gathered))
+        members = [member for method in methods for member in method.members]
+        if len(members) < 2:
+            raise NearkinError(f"similarity compares runs: {len(members)} is not enough")
+        check_same_images(members)
+        places, labels = _places(members[0], images, seed)
         levels: dict[str, list[np.ndarray]] = {}
         notes: list[str] = []
         stages = _common_stages(members, notes)
-        for _, member in track(members, "Stages", len(members)):
+        for member in track(members, "Stages", len(members)):
             seen = tested(member.run)
             if stages:
-                features = kept_features(member.run, rows_of(seen)[places])
+                features = stored_stage_features(member.run, rows_of(seen)[places])
                 for stage in stages:
                     levels.setdefault(stage, []).append(features[stage])
             levels.setdefault(EMBEDDING, []).append(unit(seen.z[torch.from_numpy(places)].float()).numpy())
         runs = [
-            {"name": f"{name}, seed {m.seed}", "method": name, "kind": kind, "seed": m.seed, "run": m.run.hash}
-            for (name, kind), m in members
+            {
+                "name": f"{one.name}, seed {m.seed}",
+                "method": one.name,
+                "kind": one.kind,
+                "seed": m.seed,
+                "run": m.run.hash,
+            }
+            for one in methods
+            for m in one.members
         ]
         return similarity(runs, levels, labels, notes=notes, options={"images": images, "seed": seed}, seed=seed)
 
@@ -89,21 +119,24 @@ class Similarity(Analysis):
     def of_files(cls, paths: Sequence[str | Path]) -> "Similarity":
         """Of anyone's embeddings of the same images: one .npz or .parquet file per network."""
         files = {str(path): embeddings_and_columns(path) for path in paths}
-        sizes = {path: len(z) for path, (z, _, _) in files.items()}
-        first = next(iter(sizes), "")
-        for other, size in sizes.items():
-            if size != sizes[first]:
-                raise NearkinError(
-                    f"{first} has {sizes[first]} embeddings and {other} {size}: the same images are compared"
-                )
         if len(files) < 2:
             raise NearkinError(f"similarity compares embeddings: {len(files)} file is not enough")
+        (first, (z, _, _)), *others = files.items()
+        for other, (further, _, _) in others:
+            if len(further) != len(z):
+                raise NearkinError(
+                    f"{first} has {len(z)} embeddings and {other} {len(further)}: the same images are compared"
+                )
         labels = next((given for _, given, _ in files.values() if given is not None), None)
         notes = [] if labels is not None else ["the files have no labels: every image counts as a class of its own"]
-        if labels is None:
-            labels = np.arange(sizes[first])
+        labels = np.arange(len(z)) if labels is None else labels
         runs = [{"name": name, "method": name, "kind": "unknown", "seed": None} for name in short_names(list(files))]
         return similarity(runs, {EMBEDDING: [unit(z).numpy() for z, _, _ in files.values()]}, labels, notes=notes)
+
+    @cached_property
+    def pairs(self) -> RunPairs:
+        """Which runs are compared."""
+        return RunPairs([run["method"] for run in self.runs], [run["seed"] for run in self.runs])
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
@@ -112,22 +145,18 @@ class Similarity(Analysis):
         return {"images": self.images, "k": K, "runs": self.runs, "notes": self.notes, "levels": levels}
 
     def _measured(self, level: str, measure: str) -> dict[str, Any]:
-        alike = self.alike[level]
-        matrix, left = getattr(alike, measure), getattr(alike, f"{measure}_left")
-        within, between = self._cells
+        matrix, left = (getattr(self.alike[level], name) for name in (measure, f"{measure}_left"))
+        seeds, losses = (_mean(matrix, cells) for cells in self._cells)
         cell: dict[str, Any] = {
-            "seeds": _mean(matrix, within),
-            "losses": _mean(matrix, between),
-            "pairs": [sum(map(len, cells.values())) for cells in (within, between)],
-            "difference": None,
-            "low": None,
-            "high": None,
-            "over_losses": None,
+            "seeds": seeds,
+            "losses": losses,
+            "pairs": [sum(map(len, cells.values())) for cells in self._cells],
+            **dict.fromkeys(("difference", "low", "high", "over_losses")),
             "matrix": [[defined(v) for v in row] for row in matrix.tolist()],
         }
-        if cell["seeds"] is not None and cell["losses"] is not None:
-            cell["difference"] = cell["seeds"] - cell["losses"]
-            without = np.array([[_mean(group, cells) for group in left] for cells in (within, between)], dtype=float)
+        if seeds is not None and losses is not None:
+            cell["difference"] = seeds - losses
+            without = np.array([[_mean(group, cells) for group in left] for cells in self._cells], dtype=float)
             cell["low"], cell["high"] = jackknife(cell["difference"], without[0] - without[1])
             differences = self._differences(matrix)
             if len(differences) > 2:
@@ -135,164 +164,137 @@ class Similarity(Analysis):
                 cell["over_losses"] = {"mean": over.mean, "low": over.low, "high": over.high, "losses": over.n}
         return cell
 
-    @property
-    def of_runs(self) -> bool:
-        """Is it of runs, whose seeds are known, and not of files?"""
-        return self.runs[0]["seed"] is not None
-
-    def two_seeds(self, i: int, j: int) -> bool:
-        """Have two runs two seeds? Files have two origins."""
-        return i != j and (not self.of_runs or self.runs[i]["seed"] != self.runs[j]["seed"])
-
     @cached_property
     def _cells(self) -> tuple[Cells, Cells]:
         """Pairs of trained runs with two seeds, by method: of one method, and of two. Once some methods have two seeds
         the others do not count, so that both kinds of pairs are of the same methods."""
-        within: Cells = {}
-        between: Cells = {}
-        for i, first in enumerate(self.runs):
-            for j, second in enumerate(self.runs[:i]):
-                if "untrained" not in (first["kind"], second["kind"]) and self.two_seeds(i, j):
-                    methods = (second["method"], first["method"])
-                    cells = within if methods[0] == methods[1] else between
-                    cells.setdefault(methods, []).append((i, j))
-        seeded = {method for method, _ in within}
-        if seeded:
-            between = {methods: pairs for methods, pairs in between.items() if seeded.issuperset(methods)}
-        return within, between
+        trained = dict.fromkeys(run["method"] for run in self.runs if run["kind"] != UNTRAINED)
+        within = {(m, m): pairs for m in trained if (pairs := self.pairs.with_two_seeds(m, m))}
+        several = [method for method, _ in within] or list(trained)
+        between = {both: self.pairs.with_two_seeds(*both) for both in combinations(several, 2)}
+        return within, {both: pairs for both, pairs in between.items() if pairs}
 
     def _differences(self, matrix: np.ndarray) -> list[float]:
         """Of each method: its pairs of seeds minus its pairs with other methods."""
         within, between = self._cells
         differences = []
-        for method, _ in within:
-            seeds = _mean(matrix, {(method, method): within[method, method]})
-            others = _mean(matrix, {methods: pairs for methods, pairs in between.items() if method in methods})
+        for both, pairs in within.items():
+            seeds = _mean(matrix, {both: pairs})
+            others = _mean(matrix, {names: pairs for names, pairs in between.items() if both[0] in names})
             if seeds is not None and others is not None:
                 differences.append(seeds - others)
         return differences
 
+    @property
+    def of_runs(self) -> bool:
+        """Is it of runs, whose seeds are known, and not of files?"""
+        return self.runs[0]["seed"] is not None
+
     @cached_property
     def tables(self) -> list[Table]:
         """Levels, and the methods at the embedding; of files every two of them. All pairs of runs."""
-        first = [self._levels(), *(self._by_method(key) for key in MEASURES)] if self.of_runs else [self._files()]
+        first = [self._levels(), *(self._by_method(value) for value in VALUES)] if self.of_runs else [self._files()]
         return [*first, self._pairs(), self._both_kinds()]
 
     def _levels(self) -> Table:
-        rows = []
+        records = []
         for level, measures in self.numbers["levels"].items():
-            for measure, words in MEASURES.items():
-                cell, over = measures[measure], measures[measure]["over_losses"] or {"low": None, "high": None}
-                values = [cell[key] for key in ("seeds", "losses", "difference", "low", "high")]
-                rows.append([level, words, *values, over["low"], over["high"]])
+            for measure, cell in measures.items():
+                over = {f"over_losses_{end}": (cell["over_losses"] or {}).get(end) for end in ("low", "high")}
+                records.append({**cell, **over, "level": level, "measure": MEASURES[measure]})
         columns = [
-            "level",
-            "measure",
+            *("level", "measure"),
             *(Column(name, unit=NUMBER) for name in ("seeds", "losses")),
             Column("difference", unit=NUMBER, signed=True),
-            Column("low", "95 % interval", NUMBER, signed=True, to="high"),
-            Column("high", unit=NUMBER),
-            Column("over_losses_low", "over losses", NUMBER, signed=True, to="over_losses_high"),
-            Column("over_losses_high", unit=NUMBER),
+            *interval_columns(NUMBER, signed=True),
+            *interval_columns(NUMBER, "over_losses_", "over losses", signed=True),
         ]
-        seeds = Counter(run["method"] for run in self.runs if run["kind"] != "untrained")
+        seeds = Counter(run["method"] for run in self.runs if run["kind"] != UNTRAINED)
         notes = [f"{self.images:,} test images", *NOTES, OVER_CLASSES, *few_seeds(seeds.values()), *self.notes]
-        return Table("levels", columns, rows, "Two seeds of one method against two methods", notes)
+        return Table.of_records(
+            "levels", columns, records, title="Two seeds of one method against two methods", notes=notes
+        )
 
-    def _by_method(self, measure: str) -> Table:
+    def _by_method(self, value: Column) -> Table:
         """Methods by methods, at the embedding."""
-        matrix = getattr(self.alike[EMBEDDING], measure)
-        places: dict[str, list[int]] = {}
-        for i, run in enumerate(self.runs):
-            places.setdefault(run["method"], []).append(i)
-        rows, same_seed = [], False
-        for (first, here), (second, there) in product(places.items(), repeat=2):
-            pairs = [(i, j) for i in here for j in there if self.two_seeds(i, j)]
-            if not pairs and first != second:  # one seed alone, the same
-                pairs, same_seed = list(product(here, there)), True
-            rows.append([first, second, defined(float(np.mean([matrix[p] for p in pairs]))) if pairs else None])
-        long = Table("", ["method", "against", Column(measure, unit=NUMBER)], rows)
-        table = pivot(long, measure, down="method", across="against", value=measure)
-        table.title = f"{MEASURES[measure]} at the embedding, mean over pairs of runs"
-        table.notes = ["on the diagonal: two seeds of one method; a dash: there is one seed", _seeds_note(same_seed)]
-        return table
+        matrix = getattr(self.alike[EMBEDDING], value.name)
+        rows = []
+        for first, second in product(self.pairs.places, repeat=2):
+            pairs = self.pairs.of(first, second)
+            rows.append([first, second, _mean(matrix, {(first, second): pairs}) if pairs else None])
+        long = Table("", ["method", "against", Column(value.name, unit=NUMBER)], rows)
+        title = f"{value.heading} at the embedding, mean over pairs of runs"
+        about: dict[str, Any] = {"title": title, "notes": self.pairs.notes}
+        return pivot(long, value.name, down="method", across="against", value=value.name, **about)
 
     def _files(self) -> Table:
         """Every two files, with intervals over classes."""
-        alike, rows = self.alike[EMBEDDING], []
+        alike, records = self.alike[EMBEDDING], []
         for (i, first), (j, second) in combinations(enumerate(self.runs), 2):
-            cells = []
+            record = {"file": first["name"], "against": second["name"]}
             for measure in MEASURES:
                 value = defined(float(getattr(alike, measure)[i, j]))
-                cells += [value, *_share_interval(value, getattr(alike, f"{measure}_left")[:, i, j])]
-            rows.append([first["name"], second["name"], *cells])
+                ends = share_interval(value, getattr(alike, f"{measure}_left")[:, i, j])
+                record |= {measure: value} | {f"{measure}_{key}": end for key, end in ends.items()}
+            records.append(record)
         columns: list[Column | str] = ["file", "against"]
-        for measure, words in MEASURES.items():
-            ends: dict[str, Any] = {"to": f"{measure}_high", "star": f"{measure}_cut"}
-            columns += [Column(measure, words, NUMBER), Column(f"{measure}_low", f"95 % of {words}", NUMBER, **ends)]
-            columns += [Column(f"{measure}_high", unit=NUMBER), f"{measure}_cut"]
+        for column in VALUES:
+            columns += [column, *interval_columns(NUMBER, f"{column.name}_", f"95 % of {column.heading}", cut=True)]
         notes = [f"{self.images:,} images", OVER_CLASSES, *self.notes]
-        notes += ["* cut at the end of the range"] * any(row[5] or row[9] for row in rows)
-        return Table("files", columns, rows, "Files of embeddings of the same images", notes)
+        notes += [CUT] * any(record[f"{measure}_cut"] for record in records for measure in MEASURES)
+        return Table.of_records("files", columns, records, title="Files of embeddings of the same images", notes=notes)
 
     def _pairs(self) -> Table:
         """One row per level and ordered pair of runs, so that a matrix can be drawn of it."""
-        count = range(len(self.runs))
         rows = [
-            [level, self.runs[i]["name"], self.runs[j]["name"], self.runs[i]["method"] == self.runs[j]["method"]]
-            + [defined(float(getattr(one, measure)[i, j])) for measure in MEASURES]
-            for level, one in self.alike.items()
-            for i in count
-            for j in count
+            [level, first["name"], second["name"], first["method"] == second["method"]]
+            + [defined(float(getattr(alike, measure)[i, j])) for measure in MEASURES]
+            for level, alike in self.alike.items()
+            for (i, first), (j, second) in product(enumerate(self.runs), repeat=2)
         ]
-        values = [Column(measure, words, NUMBER) for measure, words in MEASURES.items()]
-        return Table("pairs", ["level", "run", "against", "same_method", *values], rows, "Pairs of runs", detail=True)
+        return Table("pairs", ["level", "run", "against", "same_method", *VALUES], rows, "Pairs of runs", detail=True)
 
     def _both_kinds(self) -> Table:
         """What the chart of the levels draws: one row per level, measure and kind of pairs."""
-        rows: list[list[Any]] = []
-        for level, measures in self.numbers["levels"].items():
-            for measure, cell in measures.items():
-                for key, words in KINDS.items():
-                    ends = [cell["low"], cell["high"]] if key == "difference" else [None, None]
-                    rows.append([level, measure, words, cell[key], *ends])
-        ends = [Column(name, unit=NUMBER) for name in ("low", "high")]
-        return Table("kinds", ["level", "measure", "pairs", Column("value", unit=NUMBER), *ends], rows, detail=True)
+        rows = [
+            [level, measure, words, cell[key], *([cell["low"], cell["high"]] if key == "difference" else [None, None])]
+            for level, measures in self.numbers["levels"].items()
+            for measure, cell in measures.items()
+            for key, words in KINDS.items()
+        ]
+        numbers = [Column(name, unit=NUMBER) for name in ("value", "low", "high")]
+        return Table("kinds", ["level", "measure", "pairs", *numbers], rows, detail=True)
 
     @property
     def charts(self) -> list[Chart]:
         """The levels, and all pairs of runs at the embedding."""
         pairs, kinds = self.tables[-2:]
-        difference: dict[str, Any] = {"only": {"pairs": KINDS["difference"]}, "low": "low", "high": "high", "line": 0.0}
-        both: dict[str, Any] = {"only": {"pairs": [KINDS["seeds"], KINDS["losses"]]}, "by": "pairs"}
-        panels: list[Chart] = []
-        for what, title in ((both, "{}"), (difference, "{}: difference, 95 % interval over classes")):
-            for measure, words in MEASURES.items():
-                only = {**what["only"], "measure": measure}
-                given = {**what, "only": only, "x": "level", "y": "value", "x_title": " ", "y_title": words}
-                name = f"{measure}-{len(panels)}"
-                panels.append(Lines(name=name, title=title.format(words), table=kinds, **given))
         values = [row["cka"] for row in pairs if row["level"] == EMBEDDING and row["cka"] is not None]
-        matrix = Heatmap(
-            name="matrix",
-            title="Linear CKA at the embedding",
-            table=pairs,
-            x="against",
-            y="run",
-            value="cka",
-            only={"level": EMBEDDING},
-            band=[min(values, default=0.0), 1.0],
-            alt="Linear CKA of every two runs at the embedding.",
-        )
+        axes: dict[str, Any] = {"x": "against", "y": "run", "value": "cka", "band": [min(values, default=0.0), 1.0]}
+        axes |= {"title": "Linear CKA at the embedding", "alt": "Linear CKA of every two runs at the embedding."}
+        matrix = Heatmap(name="matrix", table=pairs, only={"level": EMBEDDING}, **axes)
+        if not self.of_runs:
+            return [matrix]
+        both: dict[str, Any] = {"by": "pairs"}
+        difference: dict[str, Any] = {"low": "low", "high": "high", "line": 0.0}
+        panels: list[Chart] = []
+        for names, more, title in (
+            (("seeds", "losses"), both, "{}"),
+            (("difference",), difference, "{}: difference, 95 % interval over classes"),
+        ):
+            for measure, words in MEASURES.items():
+                only = {"pairs": [KINDS[name] for name in names], "measure": measure}
+                axes = {"x": "level", "y": "value", "x_title": " ", "y_title": words, "only": only, **more}
+                name = f"{measure}-{len(panels)}"
+                panels.append(Lines(name=name, title=title.format(words), table=kinds, **axes))
         alt = "How alike two seeds of one method are, and two methods, level by level, and the difference of the two."
-        levels = Panels(name="levels", title="Two seeds against two methods", charts=panels, across=2, alt=alt)
-        return [levels, matrix] if self.of_runs else [matrix]
+        return [Panels(name="levels", title="Two seeds against two methods", charts=panels, across=2, alt=alt), matrix]
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All matrices, also with groups of classes left out."""
         keys = ("cka", "overlap", "cka_left", "overlap_left")
-        return {f"{level} {key}": getattr(one, key) for level, one in self.alike.items() for key in keys}
+        return {f"{level} {key}": getattr(alike, key) for level, alike in self.alike.items() for key in keys}
 
 
 def similarity(
@@ -305,16 +307,8 @@ def similarity(
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Similarity:
-    """Of representations in arrays.
-
-    Parameters:
-        runs: name, method, kind and seed of each of R runs; the seed of a file is None.
-        levels: level -> R arrays (N, C).
-        labels: (N,) classes.
-        k: neighbours.
-        notes, options: stored with the numbers.
-        seed: deals the classes into groups.
-    """
+    """Of representations in arrays: level -> R arrays (N, C), with the N classes of the images, which `seed` deals into
+    groups. `k` neighbours are looked at; runs, notes and options are those of `Similarity`."""
     alike = {
         level: compared(x, labels, k=min(k, len(labels) - 1), seed=seed)
         for level, x in track(levels.items(), "Similarity", len(levels))
@@ -322,63 +316,29 @@ def similarity(
     return Similarity(runs, alike, len(labels), notes or [], options or {})
 
 
-def short_names(paths: Sequence[str]) -> list[str]:
-    """The ends of paths, without their suffixes, as long as they must be to differ; else the paths."""
-    parts = [Path(path).with_suffix("").parts for path in paths]
-    for depth in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(path[-depth:]) for path in parts]
-        if len(set(names)) == len(names):
-            return names
-    return list(paths)
-
-
-def _of_one_fold(gathered: Gathered) -> list[tuple[tuple[str, str], Member]]:
-    """Method's name and kind, and a run of it: all runs of one fold."""
-    methods = one_fold(methods_of(gathered))
-    members = [((method.name, method.kind), member) for method in methods for member in method.members]
-    if len(members) < 2:
-        raise NearkinError(f"similarity compares runs: {len(members)} is not enough")
-    return members
-
-
-def _common_images(
-    members: list[tuple[tuple[str, str], Member]], images: int | None, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the images among the test images, and their labels; all runs must have the same test images."""
-    first = tested(members[0][1].run)
-    for _, member in members[1:]:
-        head, other = members[0][1].head, member.head
-        if head["data_hash"] != other["data_hash"] or not first.same_images(tested(member.run)):
-            raise NearkinError(
-                f"runs {members[0][1].run.hash} and {member.run.hash} were tested on other images: representations of "
-                "the same images are compared"
-            )
-    places = stratified(first.labels, images, seed)
+def _places(member: Member, images: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the images among the test images, and their labels."""
+    labels = tested(member.run).labels
+    places = stratified(labels, images, seed)
     if len(places) > MOST:
         raise NearkinError(
             f"{len(places)} images: at most {MOST}, for every run has a matrix of images × images; "
             f"images={IMAGES} takes some of them"
         )
-    return places, first.labels[places]
+    return places, labels[places]
 
 
-def _common_stages(members: list[tuple[tuple[str, str], Member]], notes: list[str]) -> tuple[str, ...]:
+def _common_stages(members: list[Member], notes: list[str]) -> tuple[str, ...]:
     """The stages of the network, when all runs have the same and see images of the same size."""
-    networks = {m.settings["model.backbone"] for _, m in members}
+    networks = sorted({member.settings["model.backbone"] for member in members})
     if len(networks) > 1:
-        notes.append(f"stages are left out: the runs have different networks, {', '.join(sorted(networks))}")
+        notes.append(f"stages are left out: the runs have different networks, {', '.join(networks)}")
         return ()
-    sizes = {m.settings["data.size"]: m for _, m in members}
-    if len(sizes) > 1:
-        (a, first), (b, second) = list(sizes.items())[:2]
-        raise NearkinError(
-            f"run {first.run.hash} sees images of {a} pixels, run {second.run.hash} of {b}: the stages of their "
-            "networks are not compared"
-        )
+    check_same_size(members, "stages of networks")
     from nearkin.runs.embed import rebuild
 
-    stages = list(rebuild(members[0][1].run.spec).backbone.stages)
-    cuts = {str(m.settings["model.cut"]) for _, m in members}
+    stages = list(rebuild(members[0].run.spec).backbone.stages)
+    cuts = {str(member.settings["model.cut"]) for member in members}
     frozen = min(0 if cut == "none" else len(stages) if cut == "all" else 1 + stages.index(cut) for cut in cuts)
     if frozen:
         notes.append(f"stages up to {stages[frozen - 1]} are left out: they are frozen, the same in every run")
@@ -389,26 +349,3 @@ def _mean(matrix: np.ndarray, cells: Cells) -> float | None:
     """The mean over pairs of runs of each cell, then over cells: a method counts once, however many seeds it has."""
     means = [np.mean([matrix[pair] for pair in pairs]) for pairs in cells.values()]
     return defined(float(np.mean(means))) if means else None
-
-
-def defined(value: float | None) -> float | None:
-    """A number; None where it is none."""
-    return None if value is None or np.isnan(value) else value
-
-
-def _share_interval(value: float | None, left: np.ndarray) -> tuple[float | None, float | None, bool]:
-    """The interval of a share from those without each group of classes, and whether it is cut at 0 or 1."""
-    low, high = (None, None) if value is None else jackknife(value, left)
-    if low is None or high is None:
-        return None, None, False
-    ends = cut(low, high, (0.0, 1.0))
-    return *ends, ends != (low, high)
-
-
-def _seeds_note(same_seed: bool) -> str:
-    if not same_seed:
-        return "all pairs have two seeds"
-    return (
-        "some pairs have one seed, so the same first weights, which makes them alike; with several seeds all pairs "
-        "have two"
-    )

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from nearkin.analysis._over_runs import (
+    CUT,
+    OVER_SEEDS,
+    OfStudy,
     OneMethod,
-    interval_numbers,
-    interval_of,
+    interval_columns,
     methods_of,
     of_each_run,
     several_data_sets,
-    stored_arrays,
 )
 from nearkin.analysis._relations import (
     Regularised,
@@ -28,8 +29,8 @@ from nearkin.analysis._relations import (
     regulariser,
     regulariser_table,
 )
-from nearkin.analysis.base import Analysis, stored_numbers
-from nearkin.analysis.embedded import embeddings_and_columns, training_set
+from nearkin.analysis.base import Analysis, stored_with_run
+from nearkin.analysis.embedded import one_file, training_set
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import metric_of
@@ -42,14 +43,21 @@ from nearkin.units import COUNT, NUMBER, SHARE
 
 KEEP = 35  # singular values of a class that are kept, as Roth et al. show them
 ALL, CLASS = "all training images", "a class, mean over classes"
-SPACE = {"rho": "ρ", "rho_all": "ρ all", "pi_intra": "π intra", "pi_inter": "π inter", "pi_ratio": "π ratio"}
-TESTED = {"recall@1": "Recall@1", "map_at_r": "MAP@R"}
+SPACE = [
+    Column("rho", "ρ", NUMBER, about="without the largest singular value"),
+    Column("rho_all", "ρ all", NUMBER, about="all singular values"),
+    Column("pi_intra", "π intra", NUMBER, about="mean distance within a class"),
+    Column("pi_inter", "π inter", NUMBER, about="mean distance between class means"),
+    Column("pi_ratio", "π ratio", NUMBER, about="their ratio"),
+]
+TEST = [Column("recall@1", "Recall@1", SHARE), Column("map_at_r", "MAP@R", SHARE)]
+TESTED = [column.name for column in TEST]
+MEASURED = [column.name for column in (*SPACE, *TEST)]
 CORRELATED = tuple(product(("rho", "pi_intra", "pi_inter", "pi_ratio"), TESTED))
-REGULARISED = ("rho", "pi_ratio", *TESTED)
 NOTES = (
     "ρ is KL(U ‖ p) of the singular values of the training embeddings without the largest, “all” with it; low: a flat "
     "spectrum. π are mean cosine distances within classes and between class means",
-    "means and intervals are over seeds that have all folds, folds averaged first",
+    OVER_SEEDS,
 )
 
 
@@ -79,18 +87,15 @@ class Spectrum(Analysis):
     @classmethod
     def of(cls, run: Run) -> "Spectrum":
         """Of the training images of a finished run."""
-        numbers = stored_numbers(cls, run.path / cls.folder, {})
-        if numbers is not None and (arrays := stored_arrays(cls, run)) is not None:
-            return cls(numbers, arrays["singular"], arrays["classes"])
+        if (known := stored_with_run(cls, run, {})) is not None:
+            return cls(known[0], **known[1])
         seen = training_set(run)
         return spectrum(torch.from_numpy(seen.x), seen.labels)
 
     @classmethod
     def of_files(cls, paths: Sequence[str | Path]) -> "Spectrum":
         """Of anyone's training embeddings with labels: one .npz or .parquet file."""
-        if len(paths) != 1:
-            raise NearkinError(f"spectrum looks at one file of embeddings, not at {len(paths)}")
-        z, labels, _ = embeddings_and_columns(paths[0])
+        z, labels, _ = one_file(cls.name, paths)
         if labels is None:
             raise NearkinError(f"{paths[0]} has no labels: the densities are those of classes")
         return spectrum(z, labels)
@@ -108,14 +113,9 @@ class Spectrum(Analysis):
     @property
     def tables(self) -> list[Table]:
         """The numbers, and all singular values."""
-        words = {
-            "rho": "ρ, without the largest singular value",
-            "rho_all": "ρ, all singular values",
-            "pi_intra": "mean distance within a class",
-            "pi_inter": "mean distance between class means",
-            "pi_ratio": "their ratio",
-        }
-        rows: list[list[Any]] = [[words[key], self.numbers[key], NUMBER.name] for key in words]
+        rows: list[list[Any]] = [
+            [f"ρ, {c.about}" if c.name.startswith("rho") else c.about, self.numbers[c.name], NUMBER.name] for c in SPACE
+        ]
         rows.append(["share of the largest singular value, %", float(self.singular[0] / self.singular.sum()), "share"])
         about = Table("numbers", ["what", Column("value", unit="unit"), "unit"], rows)
         return [about, singular_table({"this run": self})]
@@ -134,15 +134,8 @@ class Spectrum(Analysis):
 def spectrum(z: Tensor, labels: np.ndarray) -> Spectrum:
     """Of any embeddings (N, D), raw or unit vectors, with labels (N,)."""
     intra, inter = pi_intra(z, labels), pi_inter(z, labels)
-    numbers = {
-        "images": len(z),
-        "classes": len(np.unique(labels)),
-        "rho": rho(z),
-        "rho_all": rho(z, drop=0),
-        "pi_intra": intra,
-        "pi_inter": inter,
-        "pi_ratio": intra / max(inter, 1e-8),
-    }
+    space = {"rho": rho(z), "rho_all": rho(z, drop=0), "pi_intra": intra, "pi_inter": inter}
+    numbers = {"images": len(z), "classes": len(np.unique(labels)), **space, "pi_ratio": intra / max(inter, 1e-8)}
     return Spectrum(numbers, singular_values(z), class_spectra(z, labels, keep=KEEP))
 
 
@@ -169,23 +162,15 @@ def curves(table: Table, methods: list[str]) -> Chart:
     return Panels(name="curves", title="Spectrum of the training embeddings", charts=panels, across=2, alt=alt)
 
 
-class SpectrumOfStudy(Analysis):
-    """Spectra and densities of all runs of a study, beside their test.
-
-    Parameters:
-        methods: its methods.
-        spectra: run's hash -> its spectrum.
-    """
+class SpectrumOfStudy(OfStudy):
+    """Spectra and densities of all runs of a study, beside their test."""
 
     name = "spectrum"
     version = Spectrum.version
 
-    def __init__(self, methods: list[OneMethod], spectra: Mapping[str, Spectrum]):
-        self.methods, self.spectra = methods, spectra
-
     def value(self, member: Member, key: str) -> float | None:
         """One number of a run: of its training embeddings, or of its test."""
-        return self.spectra[member.run.hash].numbers[key] if key in SPACE else member.value(key)
+        return member.value(key) if key in TESTED else self.runs[member.run.hash].numbers[key]
 
     def row(self, method: OneMethod, key: str) -> Row:
         """The same of all runs of a method, on the unit of comparison."""
@@ -197,37 +182,32 @@ class SpectrumOfStudy(Analysis):
         methods = {}
         for method in self.methods:
             numbers: dict[str, Any] = {"kind": method.kind, "regulariser": regulariser(method.members[0])}
-            for key in (*SPACE, *TESTED):
+            for key in MEASURED:
                 bounds = metric_of("rho" if key == "rho_all" else key).bounds
-                if (interval := interval_of(self.row(method, key), bounds)) is not None:
-                    numbers[key] = interval_numbers(interval)
+                if (interval := self.interval(self.row(method, key), bounds)) is not None:
+                    numbers[key] = interval
             methods[method.name] = numbers
-        asked = {} if several_data_sets(self.methods) else {names: self._rows(*names) for names in CORRELATED}
+        compared = [] if several_data_sets(self.methods) else [method for method in self.methods if method.trained]
+        rows = {names: [(self.row(m, names[0]), self.row(m, names[1])) for m in compared] for names in CORRELATED}
         return {
             "methods": methods,
-            "correlations": correlations(asked),
+            "correlations": correlations(rows),
             "regularisers": [method.numbers() for method in self.regularised],
         }
-
-    def _rows(self, key: str, metric: str) -> list[tuple[Row, Row]]:
-        """Two numbers of every trained method that has both."""
-        rows = [(self.row(method, key), self.row(method, metric)) for method in self.methods if method.trained]
-        return [(first, second) for first, second in rows if first.members and second.members]
 
     @cached_property
     def regularised(self) -> list[Regularised]:
         """Methods with a regulariser against those without that are alike otherwise."""
-        return regularised(self.methods, REGULARISED, self.row)
+        return regularised(self.methods, ("rho", "pi_ratio", *TESTED), self.row)
 
     @cached_property
     def means(self) -> dict[str, Spectrum]:
         """The mean spectra of every method, over the runs that its values are means of."""
         means = {}
         for method in self.methods:
-            runs = [self.spectra[member.run.hash] for member in method.whole]
-            if len({len(run.singular) for run in runs}) == 1:
-                both = (np.mean([getattr(run, which) for run in runs], 0) for which in ("singular", "classes"))
-                means[method.name] = Spectrum({}, *both)
+            runs = [self.runs[member.run.hash].arrays for member in method.whole]
+            if len({len(run["singular"]) for run in runs}) == 1:
+                means[method.name] = Spectrum({}, *(np.mean([run[key] for run in runs], 0) for key in runs[0]))
         return means
 
     @cached_property
@@ -241,31 +221,25 @@ class SpectrumOfStudy(Analysis):
         return [*tables, self._runs_table(), singular_table(self.means)]
 
     def _methods_table(self) -> Table:
-        rho = [Column("rho", "ρ", NUMBER), Column("low", "95 % interval", NUMBER, to="high", star="cut"), "high", "cut"]
-        space = [Column(key, heading, NUMBER) for key, heading in SPACE.items() if key != "rho"]
-        tested = [Column(key, heading, SHARE) for key, heading in TESTED.items()]
-        rows = []
-        for name, cells in self.numbers["methods"].items():
-            interval = cells.get("rho", {"seeds": 0, "low": None, "high": None, "cut": False})  # no seed has all folds
-            mean = {key: cells[key]["mean"] if key in cells else None for key in (*SPACE, *TESTED)}
-            ends = [interval[key] for key in ("low", "high", "cut")]
-            rows.append([name, cells["kind"], interval["seeds"], mean.pop("rho"), *ends, *mean.values()])
-        notes = [*NOTES, *several_data_sets(self.methods)]
-        notes += ["* cut at the end of the range"] * any(row[6] for row in rows)
-        columns = ["method", "kind", Column("seeds", unit=COUNT), *rho, *space, *tested]
-        return Table("methods", columns, rows, "Training embeddings and test", notes)
+        records = []
+        for name, numbers in self.numbers["methods"].items():
+            means = {key: numbers[key]["mean"] for key in MEASURED if key in numbers}
+            ends = numbers.get("rho", {"seeds": 0, "cut": False})  # no seed has all folds
+            records.append({"method": name, "kind": numbers["kind"], **ends, **means})
+        columns = ["method", "kind", Column("seeds", unit=COUNT), SPACE[0], *interval_columns(NUMBER, cut=True)]
+        notes = [*NOTES, *several_data_sets(self.methods), *[CUT] * any(record["cut"] for record in records)]
+        columns += [*SPACE[1:], *TEST]
+        return Table.of_records("methods", columns, records, title="Training embeddings and test", notes=notes)
 
     def _runs_table(self) -> Table:
         rows = [
             [m.name, m.kind, regulariser(run), run.seed, run.fold, run.run.hash]
-            + [self.value(run, key) for key in (*SPACE, *TESTED)]
+            + [self.value(run, key) for key in MEASURED]
             for m in self.methods
             for run in m.members
         ]
-        space = [Column(key, heading, NUMBER) for key, heading in SPACE.items()]
-        tested = [Column(key, heading, SHARE) for key, heading in TESTED.items()]
-        about = ["method", "kind", "regulariser", Column("seed"), Column("fold"), "run"]
-        return Table("runs", [*about, *space, *tested], rows, "Runs", detail=True)
+        columns = ["method", "kind", "regulariser", "seed", "fold", "run", *SPACE, *TEST]
+        return Table("runs", columns, rows, "Runs", detail=True)
 
     @property
     def charts(self) -> list[Chart]:
@@ -280,9 +254,9 @@ class SpectrumOfStudy(Analysis):
             "only": {"method": names},
         }
         panels = [
-            Points(name=key, title=heading, table=runs, x=key, **axes)
-            for key, heading in SPACE.items()
-            if key != "rho_all"
+            Points(name=column.name, title=column.heading, table=runs, x=column.name, **axes)
+            for column in SPACE
+            if column.name != "rho_all"
         ]
         alt = "ρ and densities of the training embeddings against Recall@1 of the test, one point per run."
         against = Panels(name="test", title="Training embeddings against the test", charts=panels, across=2, alt=alt)
@@ -293,4 +267,4 @@ class SpectrumOfStudy(Analysis):
     def arrays(self) -> dict[str, np.ndarray]:
         """The mean spectra of the methods."""
         both = {"all": "singular", "class": "classes"}
-        return {f"{of} {name}": getattr(one, key) for name, one in self.means.items() for of, key in both.items()}
+        return {f"{of} {name}": one.arrays[key] for name, one in self.means.items() for of, key in both.items()}

@@ -35,6 +35,17 @@ class Curve:
     weights: dict[str, np.ndarray]  # positive, negative -> (G,) ∂L/∂s along GRID; NaN: no such vectors
     moved: dict[str, dict[str, str]]  # positive, negative -> S, N, P -> yes, step or no
 
+    @property
+    def largest(self) -> dict[str, float | None]:
+        """The largest absolute weight of a negative and of a positive pair; None where no vectors have such a pair."""
+        defined = {kind: np.abs(self.weights[kind][np.isfinite(self.weights[kind])]) for kind in KINDS}
+        return {kind: float(weights.max()) if len(weights) else None for kind, weights in defined.items()}
+
+    @property
+    def height(self) -> float:
+        """The largest of both, by which the chart divides."""
+        return max(value or 0.0 for value in self.largest.values())
+
 
 @ANALYSES.register("weights")
 @dataclass(frozen=True)
@@ -84,13 +95,8 @@ class Weights(Analysis):
         return {
             "place": {"classes": CLASSES, "each": EACH, "within": WITHIN, "between": BETWEEN},
             "losses": [
-                {
-                    "name": c.name,
-                    "closed_form": c.loss in CLOSED_FORMS,
-                    **c.moved,
-                    "largest": {kind: _largest(c.weights[kind]) for kind in KINDS},
-                    "published": marks.get(c.loss),
-                }
+                {"name": c.name, "closed_form": c.loss in CLOSED_FORMS, **c.moved}
+                | {"largest": c.largest, "published": marks.get(c.loss)}
                 for c in self.curves
             ],
             "left_out": self.left_out,
@@ -99,17 +105,15 @@ class Weights(Analysis):
     @cached_property
     def tables(self) -> list[Table]:
         """Measured marks beside the published ones; the curves."""
-        marks, points = published(), []
-        rows: list[list[Any]] = []
+        marks, records, points = published(), [], []
         for c in self.curves:
-            printed = [marks[c.loss][key] if c.loss in marks else None for key in MARKS]
-            rows.append([c.name, *(c.moved[kind][key] for kind in KINDS for key in MARKS), *printed])
-            largest = max(_largest(c.weights[kind]) or 0.0 for kind in KINDS) or 1.0
+            measured = {f"{kind}: {key}": c.moved[kind][key] for kind in KINDS for key in MARKS}
+            printed = {f"printed {key}": mark for key, mark in marks.get(c.loss, {}).items()}
+            records.append({"loss": c.name, **measured, **printed})
             for kind in KINDS:
-                for s, w in zip(GRID, c.weights[kind], strict=True):
-                    points.append(
-                        [c.name, f"{kind} pair", float(s), *((None, None) if np.isnan(w) else (w, w / largest))]
-                    )
+                for s, w in zip(GRID.tolist(), c.weights[kind].tolist(), strict=True):
+                    both = [None, None] if np.isnan(w) else [w, w / (c.height or 1.0)]
+                    points.append([c.name, f"{kind} pair", s, *both])
         notes = [
             "S: the weight of a pair moves with its own similarity; N, P: with that of another negative or positive "
             "pair at one of its ends; step: between a few values, through a hinge or the number of active terms",
@@ -125,10 +129,9 @@ class Weights(Analysis):
             Column("weight", "∂L/∂s", NUMBER),
             Column("relative", "∂L/∂s / largest", NUMBER),
         ]
-        return [
-            Table("marks", header, rows, "What moves the weight of a pair, measured", notes),
-            Table("curves", columns, points, detail=True),
-        ]
+        title = "What moves the weight of a pair, measured"
+        measured_table = Table.of_records("marks", header, records, title=title, notes=notes)
+        return [measured_table, Table("curves", columns, points, detail=True)]
 
     @property
     def charts(self) -> list[Chart]:
@@ -136,8 +139,7 @@ class Weights(Analysis):
         table, panels = self.tables[1], []
         axes: dict[str, Any] = {"x": "similarity", "y": "relative", "by": "pair", "x_title": "s", "y_title": " "}
         for i, c in enumerate(self.curves):
-            largest = max(_largest(c.weights[kind]) or 0.0 for kind in KINDS)
-            title = f"{c.name.replace('_', ' ')} (x {WORDS.text(largest, 2)})"
+            title = f"{c.name.replace('_', ' ')} (x {WORDS.text(c.height, 2)})"
             panels.append(Lines(name=f"curve-{i}", title=title, table=table, only={"loss": c.name}, line=0.0, **axes))
         alt = (
             "Weight of a positive pair (below 0: attracts) and of a negative pair (above 0: repels) against the "
@@ -209,11 +211,6 @@ def _mark(sweeps: Sequence[Sequence[float]], scale: float) -> str:
     values = [len(set(np.round(np.array(sweep) / max(scale, 1e-300), 7).tolist())) for sweep in sweeps if sweep]
     most = max(values, default=1)
     return "no" if most == 1 else "step" if most <= STEPS else "yes"
-
-
-def _largest(values: np.ndarray) -> float | None:
-    finite = np.abs(values[np.isfinite(values)])
-    return float(finite.max()) if len(finite) else None
 
 
 @lru_cache(maxsize=1)

@@ -26,9 +26,9 @@ class Command(NamedTuple):
 
 IMAGES, RUNS, LOOK = "Your images", "Runs and comparisons", "Look around"  # panels of `nearkin --help`
 COMMANDS = {  # word -> where it is, its line of help, its panel
-    "choose": Command(
-        "choose:choose_command",
-        "Screen losses on your images, train the best for real, test the winner once. Interrupted, it goes on.",
+    "fit": Command(
+        "fit:fit_command",
+        "The best model for your images, and what it is worth on classes it has never seen. Interrupted, it goes on.",
         IMAGES,
     ),
     "train": Command(
@@ -89,6 +89,7 @@ COMMANDS = {  # word -> where it is, its line of help, its panel
 
 
 OPTIONS = {  # a word that one may look for -> the command that does it
+    "choose": "fit FOLDER --losses LIST",
     "tune": "study FILE --tune-only",
     "tournament": "compare NAME --ranks",
     "claims": "published --claims",

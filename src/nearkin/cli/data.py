@@ -9,6 +9,8 @@ import typer
 import nearkin
 from nearkin.cli.options import Json
 from nearkin.cli.screen import say, say_exactly, say_json
+from nearkin.config.parse import parse_words
+from nearkin.data import Table
 from nearkin.data.exclude import listed
 from nearkin.errors import NearkinError
 from nearkin.registry import DATASETS
@@ -19,6 +21,9 @@ data_app = typer.Typer(no_args_is_help=True, help="Look at data sets.")
 
 Name = Annotated[str, typer.Argument(help="Name of the data set, or of its adapter.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Its folder or file.")]
+Words = Annotated[
+    list[str] | None, typer.Argument(help="Settings of the data set as key=value, as in data.classes_from=top.")
+]
 Exclude = Annotated[Path | None, typer.Option("--exclude", help="A list of images to leave out, as in data.exclude.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="The file to write the list to; by default it is printed.")
@@ -26,9 +31,11 @@ Output = Annotated[
 
 
 @data_app.command("verify")
-def verify_command(name: Name, root: Root = None, exclude: Exclude = None, as_json: Json = False) -> None:
+def verify_command(
+    name: Name, words: Words = None, root: Root = None, exclude: Exclude = None, as_json: Json = False
+) -> None:
     """Count, compare with the official counts, open every image; exit code 1 when something is wrong."""
-    table = nearkin.data.load_table(name, root)
+    table = _table(name, root, words)
     if exclude is not None:
         table = nearkin.data.exclude(table, exclude)
     report = nearkin.data.verify(table, getattr(DATASETS[name], "official", None))
@@ -38,13 +45,15 @@ def verify_command(name: Name, root: Root = None, exclude: Exclude = None, as_js
 
 
 @data_app.command("dedupe")
-def dedupe_command(name: Name, root: Root = None, output: Output = None, as_json: Json = False) -> None:
-    """List the images to leave out so that no two are equal, for data.exclude=FILE. Nothing is deleted.
+def dedupe_command(
+    name: Name, words: Words = None, root: Root = None, output: Output = None, as_json: Json = False
+) -> None:
+    """List the images to leave out so that no two are copies, for data.exclude=FILE. Nothing is deleted.
 
-    Of equal images of one class the first stays. Of equal images of several classes none stays: nobody knows which
-    class is right.
+    Copies are equal files, and images that were saved again in another quality, format or size. Of copies in one class
+    the largest stays. Of copies in several classes none stays: nobody knows which class is right.
     """
-    groups = nearkin.data.dedupe(nearkin.data.load_table(name, root))
+    groups = nearkin.data.dedupe(_table(name, root, words))
     paths = [path for group in groups for path in group.left_out]
     if output is not None:
         _write(output, listed(groups))
@@ -63,7 +72,6 @@ def split_command(
     as_json: Json = False,
 ) -> None:
     """Who trains, validates and is tested, and the hash of that; -o writes the rows, for protocol=file."""
-    from nearkin.config.parse import parse_words
     from nearkin.runs.defaults import resolve
     from nearkin.runs.prepare import make_split, read_table
 
@@ -79,6 +87,12 @@ def split_command(
         say(split.describe(table))
         if output is not None:
             say(f"rows: {output}, for protocol=file protocol.path={output}")
+
+
+def _table(name: str, root: Path | None, words: list[str] | None) -> Table:
+    """The table of a data set, with its settings as words."""
+    settings = {key.removeprefix("data."): value for key, value in parse_words(words or []).items()}
+    return nearkin.data.load_table(name, root, **settings)
 
 
 def _write(file: Path, text: str) -> None:

@@ -31,6 +31,9 @@ def evaluate_command(
     ] = None,
     bootstrap: Annotated[int, typer.Option(help="Resamples for an interval over classes (not seeds).")] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write one row per query to this .parquet file.")] = None,
+    include_trained: Annotated[
+        bool, typer.Option("--include-trained", help="Measure images that the run of the file was trained on, too.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -45,6 +48,7 @@ def evaluate_command(
             labels,
             query=query,
             gallery=gallery,
+            include_trained=include_trained,
             k=numbers(k),
             metrics=words_of(metrics),
             distance=distance,

@@ -18,10 +18,11 @@ from nearkin.config.parse import read_words
 from nearkin.config.spec import make_spec
 from nearkin.engine import rank
 from nearkin.errors import NearkinError
-from nearkin.runs import embed
+from nearkin.runs.embed_folder import embed_folder
 from nearkin.runs.result import Result, stored_before
-from nearkin.runs.store import Run
+from nearkin.runs.store import Run, Store
 from nearkin.runs.training_bar import training_bar
+from nearkin.studies.baselines import BASELINES
 from nearkin.units import counted
 
 Words = Annotated[
@@ -62,16 +63,17 @@ def train_command(
 
 
 def _untrained(run: Run, runs: Path) -> Run | None:
-    """The untrained network of the same data, beside which a trained one is read."""
+    """The pooled features of the same network without training, beside which a trained one is read."""
     if run.result["epochs_trained"] == 0:
         return None
+    without = {"miner": "none", "regulariser": "none", "method": "none", **BASELINES["pooled"]}
 
     def watch(entry: dict[str, Any]) -> None:
         if "plan" in entry:
-            say("measuring the untrained network too (once per network and data)", error=True)
+            say("measuring the network without training too (once per network and data)", error=True)
 
     try:
-        return nearkin.train(run.spec, runs=runs, watch=watch, epochs=0)
+        return nearkin.train(make_spec(run.spec, without), runs=runs, watch=watch)
     except NearkinError as error:  # a store that cannot be written: show what is there
         say(f"without the untrained network beside it: {in_flags(str(error))}", error=True)
         return None
@@ -81,15 +83,23 @@ def embed_command(
     run: Annotated[str, typer.Argument(help="A run: path, hash or the beginning of its hash.")],
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help=".npz: embeddings, paths, and labels of images in class folders.")
+        Path,
+        typer.Option("--output", "-o", help=".npz: embeddings, paths, labels, which images the run was trained on."),
     ] = Path("emb.npz"),
     skip: Annotated[bool, typer.Option("--skip", help="Leave unreadable images out instead of stopping.")] = False,
+    classes_from: Annotated[
+        str | None, typer.Option("--classes-from", help="Which folders are classes: leaf, top, depth:N.")
+    ] = None,
     runs: Runs = Path("runs"),
     trust: Trust = False,
 ) -> None:
     """Embed new images with a trained run; `nearkin evaluate emb.npz` measures them."""
-    saved = embed.embed_folder(lambda: nearkin.load(run, runs=runs), images, output, skip=skip)
+    stored = Store(runs).find(run)
+    saved = embed_folder(stored, lambda: nearkin.load(stored), images, output, skip=skip, classes_from=classes_from)
     say(f"{counted(saved.images, 'image')}, {saved.dim} dimensions: {output}")
+    if saved.trained:
+        say(f"run {stored.hash} was trained on {saved.trained:,} of them; nearkin evaluate leaves these out")
+    say(*(in_flags(note.replace("data.classes_from", "classes_from")) for note in saved.notes))
     say(*(f"skipped: {path}: {reason}" for path, reason in saved.skipped))
 
 

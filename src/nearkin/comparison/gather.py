@@ -296,7 +296,8 @@ def _from_runs(runs: list[Run], store: Store) -> Gathered:
             absent.append(Absent(damage, {}))
             continue
         settings = flatten(run.stored)
-        baseline = None if settings["train.epochs"] else baseline_of(settings["model.head"])
+        head, init = settings["model.head"], settings.get("model.init", "kaiming")
+        baseline = None if settings["train.epochs"] else baseline_of(head, init)
         members.append(Member({}, settings["train.seed"], settings.get("protocol.fold"), run, baseline))
     if not members:
         raise NearkinError(and_more(absent, 3))

@@ -173,7 +173,8 @@ def _spread(methods: list[Method]) -> list[Method]:
     for method in methods:
         if method.trained:
             continue
-        fitted = any(is_fitted(str(member.settings["model.head"])) for member in method.members)
+        heads = [(str(m.settings["model.head"]), str(m.settings.get("model.init"))) for m in method.members]
+        fitted = any(is_fitted(head, init) for head, init in heads)
         sources: dict[Key, Key] = {}  # where it takes part -> which run it is
         for key in method.row.members:
             fits = [place for place in places if _fits(key.place, place, fitted)]

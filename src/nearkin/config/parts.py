@@ -113,14 +113,16 @@ class DataSpec(Part):
         about="The side, in pixels, of the square from the middle of an image that is embedded for validation, test "
         "and search. Set alone, it scales resize and crop along, so that it is the one setting for smaller or larger "
         "images.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 224, timm's their own",
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 240, the other built-in ones 224"
+        ", timm's their own",
         source="The size that the weights were trained or measured at.",
     )
     resize: int | None = unset(
         ge=8,
         about="The length, in pixels, that the shorter side of every image is given once, when it is decoded into the "
         "cache; both crops are cut from that. glyphs are drawn at this size.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, the other built-in ones 256; scaled with data.size",
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 272, the other built-in ones 256"
+        "; scaled with data.size",
         source="As data.size.",
     )
     keep: int | None = born(
@@ -145,7 +147,8 @@ class DataSpec(Part):
         ge=8,
         about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
         "resized to this; data.augment says which part. Smaller than data.size trains faster.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 112, the other built-in ones 224; scaled with data.size",
+        filled="the backbone's: convnet 32, efficientnet_lite0 112, efficientnet_lite1 240, the other built-in ones 224"
+        "; scaled with data.size",
         source="As data.size.",
         read=lambda run: run.trained and run.spec.model.cut == "none",
     )

@@ -4,9 +4,9 @@ Every setting says what it means and where its default comes from; None leaves i
 `nearkin explain KEY` and docs/settings.md show these words.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from nearkin.config.born import born, unset
 from nearkin.config.bounds import known_device, one_of
@@ -34,11 +34,11 @@ class ModelSpec(Frozen):
     weights: str | None = born(
         None,
         about="What the backbone starts from: null is random numbers, `imagenet` the weights that come in a Python "
-        "package (efficientnet_lite0) or lie under their well-known name in the folder NEARKIN_WEIGHTS (`nearkin "
-        "doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt or .safetensors), or the "
-        "model.pt of a run, whose head is left out. Given weights change the defaults of train.lr, train.batch, "
-        "model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its name. Weights of a run "
-        "that learned from this run's test images or classes are refused.",
+        "package (efficientnet_lite0, efficientnet_lite1) or lie under their well-known name in the folder "
+        "NEARKIN_WEIGHTS (`nearkin doctor --weights` lists the names); anything else is a local checkpoint (.pth, .pt "
+        "or .safetensors), or the model.pt of a run, whose head is left out. Given weights change the defaults of "
+        "train.lr, train.batch, model.pool, model.dim and model.freeze_bn. A file counts by its content, not by its "
+        "name. Weights of a run that learned from this run's test images or classes are refused.",
     )
     pool: Literal["avg", "max", "both"] | None = unset(
         "avg",
@@ -63,11 +63,14 @@ class ModelSpec(Frozen):
         source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
         read=lambda run: run.spec.model.head != "none",
     )
-    init: Literal["kaiming", "torch"] = born(
+    init: Literal["kaiming", "torch", "pca"] = born(
         "kaiming",
         about="What a linear head starts from. `kaiming`: normal numbers of variance 2/D, bias 0; `torch`: what "
         "PyTorch's layer does by itself, uniform in ±1/√F, which is √(6F/D) times smaller (F features, D dimensions) "
-        "and matters for losses on raw vectors. Other heads do not read it.",
+        "and matters for losses on raw vectors; `pca`: the first D principal axes of the pooled features of training "
+        "images (of at most 4,096, drawn by the seed), so that training starts from what the untrained "
+        "network retrieves; meant for given weights, and D is then at most F. Other heads do not read it; the head of "
+        "method=drml refuses pca.",
         source="kaiming as in the codes of ProxyAnchor, HIST and DRML; torch as in those of Roth et al. and Musgrave "
         "et al. 2020.",
         read=lambda run: run.head_takes("init"),
@@ -298,6 +301,28 @@ class TrainSpec(Frozen):
         "parameters together (norm).",
         source="ProxyAnchor's code clips by value, at 10.",
         read=lambda run: run.trained and run.spec.train.clip is not None,
+    )
+    average: float | None = unset(
+        0.0,
+        ge=0,
+        lt=1,
+        about="The decay of a moving average of the weights, of the network and of the loss's parameters: after every "
+        "step m = d m + (1 - d) θ. Validation measures the averaged weights and the stored model has them; training "
+        "goes on from θ. 0: nothing is averaged.",
+        filled="0",
+        source="Izmailov et al. 2018 for averaged weights; even over the first 1/(1 - d) steps, as Tarvainen and "
+        "Valpola 2017 begin.",
+        read=lambda run: run.trained,
+    )
+    blend: Literal["auto"] | Annotated[float, Field(ge=0, le=1)] | None = unset(
+        1.0,
+        about="How far the stored network goes from its first weights θ0 towards the trained ones θ1, as a number a in "
+        "θ0 + a (θ1 - θ0). 1 is the trained network, 0 the network as it began; between them a pretrained network "
+        "keeps more of what it knew. auto tries several a on the validation images and keeps the one that train.select "
+        "likes best.",
+        filled="1",
+        source="Wortsman et al. 2022, WiSE-FT.",
+        read=lambda run: run.trained,
     )
     groups: dict[str, GroupSpec] = born(
         {},

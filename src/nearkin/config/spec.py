@@ -40,8 +40,9 @@ from nearkin.consent import consent, import_paths, is_path, note_stored
 from nearkin.errors import NearkinError, choices
 
 NAMED = ("data", "protocol", "loss")  # parts that have a name even where nobody gives one
-# where it runs and what is kept, not what is run; what is excluded counts by its effect, the data hash
-UNHASHED = {"recipe", "protocol.path", "data.root", "data.exclude", "train.device", "train.loaders", "train.curve"}
+# where it runs and what is kept, not what is run; what counts by its effect, the data hash
+WHERE = {"recipe", "protocol.path", "data.root", "train.device", "train.loaders", "train.curve"}
+UNHASHED = WHERE | {"data.exclude", "data.classes_from"}
 
 
 class RunSpec(Frozen):
@@ -252,6 +253,17 @@ def stored_spec(tree: Mapping[str, Any], *, trust: bool = False) -> RunSpec:
     spec = _made({key: value for key, value in tree.items() if key != "recipe"}, stored=True)
     note(import_paths(spec.whole()))  # bytes have become text
     return spec.model_copy(update={"recipe": tree.get("recipe")})
+
+
+def completed(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree of a stored run with those hyper-parameters whose defaults have changed: one that is missing is newer
+    than the run, which was made with what it was born with."""
+    tree = dict(tree)
+    for part, registry in registries.PARTS.items():
+        stored = tree.get(part)
+        if isinstance(stored, Mapping) and (name := stored.get("name")) in registry:
+            tree[part] = {**getattr(registry[str(name)], "born", {}), **stored}
+    return tree
 
 
 def _replaced(words: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -10,10 +10,11 @@ batch = source.train(indices, generator)        # (B, 3, 224, 224) uint8
 from nearkin.data.build import load_table
 from nearkin.data.cache import Decoded, Files, Images, Packed, cache_dir, data_hash, decoded, open_images
 from nearkin.data.exclude import Copies, dedupe, exclude
-from nearkin.data.folders import CSV, Folder
+from nearkin.data.folders import Folder
 from nearkin.data.glyphs import Glyphs
 from nearkin.data.imagenet import ImageNet
 from nearkin.data.images import images_from, read_image
+from nearkin.data.lists import CSV
 from nearkin.data.official import CUB, SOP, Cars196, InShop
 from nearkin.data.source import PixelSource
 from nearkin.data.table import Augment, Table

@@ -26,6 +26,7 @@ from nearkin.data.forms import Decoded, Files, Images, Packed, Sums, fitted
 from nearkin.data.hashing import data_hash
 from nearkin.data.images import UnreadableImage, image_shape, read_image
 from nearkin.data.journal import SKIP, Made, build
+from nearkin.data.modern import unread_here
 from nearkin.data.room import FORMS, PACKED_SHARE, Form, chosen, needed_for
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError, choices
@@ -111,6 +112,8 @@ def open_images(
         "none": cache_dir() / "sizes" / f"{name}{'-checked' if on_error == 'skip' else ''}-v{FORMAT}",
     }
     form: str = "decoded" if cache == "auto" else cache
+    if on_error == "raise" and (unread := unread_here(table.paths or ())):
+        raise NearkinError(f"{unread[0]}; data.on_error=skip leaves them out")
 
     def needs() -> int:
         return int(needed_for(table, resize, most) * {"decoded": 1, "packed": PACKED_SHARE, "none": 0}[form])

@@ -5,14 +5,13 @@ do not count. Nothing is ever deleted.
 """
 
 import os
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
+from nearkin.data.copies import copies, opened
 from nearkin.data.hashing import content_hashes
 from nearkin.data.table import Table
 from nearkin.errors import NearkinError, and_more
@@ -20,36 +19,26 @@ from nearkin.errors import NearkinError, and_more
 
 @dataclass(frozen=True)
 class Copies:
-    """A group of files with equal content, and which of them to leave out; `dedupe` finds them.
+    """A group of files that are copies of each other, and which of them to leave out; `dedupe` finds them.
 
     Fields:
-        stays: the path that stays, the first of the group; None when the files stand in several classes: nobody knows
-            which class is right, so none stays
+        stays: the path that stays, of the largest image, the first of equals; None when the files stand in several
+            classes: nobody knows which class is right, so none stays
         left_out: the paths to leave out, in the order of the table
         classes: the names of their classes
+        again: those of the paths that differ in content from the one that stays, or else from the first: the same
+            image, saved again
     """
 
     stays: str | None
     left_out: list[str]
     classes: list[str]
-
-
-def duplicates(table: Table) -> list[list[int]]:
-    """The rows of images with equal content: groups of two or more, in the order of the table."""
-    if table.images is not None:
-        hashes = [blake2b(np.ascontiguousarray(image).data, digest_size=16).hexdigest() for image in table.images]
-    else:
-        hashes = content_hashes(table)
-    rows: dict[str, list[int]] = defaultdict(list)
-    for i, content in enumerate(hashes):
-        if content != "missing":
-            rows[content].append(i)
-    return [group for group in rows.values() if len(group) > 1]
+    again: list[str]
 
 
 def dedupe(table: Table) -> list[Copies]:
-    """Which files of a table to leave out so that no two have equal content: of each group all but the first, and all
-    of a group in several classes.
+    """Which files of a table to leave out so that no two are copies (data/copies.py), the same copies that `verify`
+    counts: of each group all but one, and all of a group in several classes. Every image is opened.
 
     A path that is listed in several rows of one class stays: to leave it out would lose them all. A NearkinError when
     the images of the table are no files.
@@ -58,14 +47,18 @@ def dedupe(table: Table) -> list[Copies]:
             print(group.stays, group.left_out)
     """
     paths = _whole_paths(table)
+    seen, contents = opened(table), content_hashes(table)
     groups = []
-    for rows in duplicates(table):
+    for rows in copies(table, seen):
         first = {paths[row]: row for row in reversed(rows)}  # path -> its first row
-        shown = [table.shown(row) for row in sorted(first.values())]
+        left = sorted(first.values())
         classes = [table.classes[c] for c in np.unique(table.labels[rows])]
-        stays = shown.pop(0) if len(classes) == 1 else None
-        if shown:
-            groups.append(Copies(stays, shown, classes))
+        model = max(left, key=lambda row: (seen.sides[row].prod(), -row)) if len(classes) == 1 else left[0]
+        if len(classes) == 1:
+            left.remove(model)
+        again = [table.shown(row) for row in left if contents[row] != contents[model]]
+        stays = table.shown(model) if len(classes) == 1 else None
+        groups.append(Copies(stays, [table.shown(row) for row in left], classes, again))
     return groups
 
 
@@ -75,9 +68,11 @@ def listed(groups: Sequence[Copies]) -> str:
     lines = ["# images to leave out, for data.exclude=FILE; paths are relative to the root"]
     for group in groups:
         if group.stays is not None:
-            lines.append(f"# equal to {group.stays}, which stays:")
+            words = f"the same image as {group.stays}, saved again" if group.again else f"equal to {group.stays}"
+            lines.append(f"# {words}, which stays:")
         else:
-            lines.append(f"# equal, but in the classes {and_more(group.classes)}, so none stays:")
+            how = "one image, saved again" if group.again else "equal"
+            lines.append(f"# {how}, but in the classes {and_more(group.classes)}, so none stays:")
         lines += [f"./{path}" if path[0] == "#" or path[0].isspace() else path for path in group.left_out]
     for line in lines:
         if "\n" in line or "\r" in line:

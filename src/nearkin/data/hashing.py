@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from nearkin.cache import cache_dir
+from nearkin.data.images import is_transparent
 from nearkin.data.table import Table
 from nearkin.progress import parallel
 from nearkin.storage import atomic, fingerprint, with_sum, without_sum
 
+FORMAT = 2  # of what is remembered; raise it when a file begins to have another hash; 2: transparent images
 SAVED = 100_000  # new files after which their hashes are saved; then twice as many, and so on
 Known = dict[str, list]  # path -> [size, mtime, ctime, content hash]
 
@@ -43,9 +45,10 @@ def data_hash(table: Table, contents: Sequence[str] | None = None) -> str:
 
 def content_hashes(table: Table) -> list[str]:
     """One hash per file of a table, of its content; "missing" where the file cannot be opened, which is left to
-    `decoded` and `verify` to report."""
+    `decoded` and `verify` to report. Equal files have equal hashes."""
     paths = [os.path.abspath(path) for path in table.paths or ()]
-    memory = cache_dir() / "hashes" / f"{blake2b(str(table.root).encode(), digest_size=8).hexdigest()}.json"
+    name = blake2b(str(table.root).encode(), digest_size=8).hexdigest()
+    memory = cache_dir() / "hashes" / f"{name}-v{FORMAT}.json"
     known = _remembered(memory)
     stats = {path: _fingerprint(path) for path in paths}
     new = [path for path, stat in stats.items() if stat is not None and known.get(path, [])[:3] != stat]
@@ -92,7 +95,14 @@ def _fingerprint(path: str) -> list[int] | None:
 
 
 def _content(path: str) -> str:
+    """The hash of a file's content. That of a transparent image ends otherwise since these are laid on white: data with
+    other pixels have another name, and opaque images keep theirs. Its beginning, by which runs know what they learned
+    from (runs/seen.py), is as it was."""
     try:
-        return blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+        data = Path(path).read_bytes()
     except OSError:
         return ""
+    digest = blake2b(data, digest_size=16).hexdigest()
+    return (
+        digest[:16] + blake2b(data, digest_size=8, person=b"on white").hexdigest() if is_transparent(data) else digest
+    )

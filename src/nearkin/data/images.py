@@ -10,10 +10,13 @@ import numpy as np
 import simplejpeg
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from nearkin.data import modern
 from nearkin.data.scan import EXTENSIONS, folders, images_below, images_in
 from nearkin.errors import NearkinError
 
 ORIENTATION = 0x0112  # the EXIF tag
+COLOURS = ("1", "L", "P", "RGB")  # modes of Pillow in which one colour may be said to be transparent
+BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError)  # what Pillow raises for a damaged file
 
 
 class UnreadableImage(NearkinError):
@@ -27,7 +30,8 @@ class UnreadableImage(NearkinError):
 def read_image(source: Path | str | bytes) -> np.ndarray:
     """The image of a file, or of a file's bytes, as (H, W, 3) uint8 RGB.
 
-    EXIF orientation is applied, alpha is dropped, 16 bits are cut to 8, of an animation the first frame is taken. Where
+    EXIF orientation is applied, what is transparent is laid on white, 16 bits are cut to 8, of an animation the first
+    frame is taken. AVIF and HEIC are read where their readers are installed (data/modern.py). Where
     pixels are numbers of 32 bits, the largest tells the range: 8, 16 or 31 bits for whole numbers; 1, 255 or 65,535 for
     fractions. Raises `UnreadableImage` when the file is absent, empty, damaged or no image, or when its header says
     more than 178,956,970 pixels, where Pillow stops, too (twice `PIL.Image.MAX_IMAGE_PIXELS`).
@@ -79,15 +83,21 @@ def decode(data: bytes, name: str) -> np.ndarray:
                 return simplejpeg.decode_jpeg(data)
             except ValueError:  # CMYK, or damaged: Pillow reads it, or says what is wrong
                 pass
+        if (kind := modern.kind_of(data)) is not None:
+            if (reason := modern.lacking(kind)) is not None:
+                raise UnreadableImage(name, reason)
+            modern.ready(kind)
         with Image.open(io.BytesIO(data)) as image:
             return _rgb(ImageOps.exif_transpose(image), image.format)
+    except UnreadableImage:
+        raise
     except Image.DecompressionBombError as error:  # its words begin with the number of pixels
         pixels = int(re.findall(r"\d+", str(error))[0])
         reason = f"its header says {pixels:,} pixels, at most {_limit():,} are unpacked: make it smaller"
         raise UnreadableImage(name, reason) from error
     except UnidentifiedImageError:
         raise UnreadableImage(name, f"it is not an image (its content begins with {data[:12]!r})") from None
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
+    except BROKEN as error:
         raise UnreadableImage(name, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error
 
 
@@ -111,7 +121,7 @@ def image_shape(path: Path | str) -> tuple[int, int]:
             if image.format in ("JPEG", "PNG"):
                 width, height = image.size
                 return (width, height) if image.getexif().get(ORIENTATION, 1) >= 5 else (height, width)
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, Image.DecompressionBombError):
+    except (*BROKEN, Image.DecompressionBombError):
         pass  # read_image says what is wrong
     return read_image(path).shape[:2]
 
@@ -152,8 +162,30 @@ def _limit() -> int | None:
     return None if Image.MAX_IMAGE_PIXELS is None else 2 * Image.MAX_IMAGE_PIXELS
 
 
+def is_transparent(data: bytes) -> bool:
+    """Does read_image lay the image of a file's bytes on white, where nearkin once showed its hidden colours? False of
+    what cannot be read, and of AVIF and HEIC, which it could not read then."""
+    if data.startswith((b"\xff\xd8", b"BM")) or modern.kind_of(data) is not None:
+        return False
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return _seen_through(image) is not None
+    except (*BROKEN, Image.DecompressionBombError):
+        return False
+
+
+def _seen_through(image: Image.Image) -> Image.Image | None:
+    """An image with at least one pixel that is not opaque, as RGBA; None: it is opaque."""
+    if image.mode not in ("LA", "PA", "RGBA") and not (image.mode in COLOURS and "transparency" in image.info):
+        return None
+    rgba = image.convert("RGBA")
+    return rgba if rgba.getchannel("A").getextrema()[0] < 255 else None  # type: ignore[operator]
+
+
 def _rgb(image: Image.Image, kind: str | None) -> np.ndarray:
-    """The pixels of an image of a format (`kind`: PNG, TIFF, ...)."""
+    """The pixels of an image of a format (`kind`: PNG, TIFF, ...); what is transparent is laid on white."""
+    if (rgba := _seen_through(image)) is not None:
+        image = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
     if image.mode != "F" and not image.mode.startswith("I"):
         return np.asarray(image.convert("RGB"))
     values = np.asarray(image)  # one number per pixel; convert() would clip at 255

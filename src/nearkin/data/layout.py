@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import numpy as np
+
 from nearkin.data.scan import folders
 from nearkin.errors import NearkinError
 
@@ -85,3 +87,9 @@ def whole_number(word: str, low: int, high: int, path: Path) -> int:
     if not word.isdigit() or not low <= int(word) <= high:
         raise NearkinError(f"{path}: class {word!r} is not a number from {low} to {high}")
     return int(word)
+
+
+def numbered(names: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The number of each image's class (N,), and the names of the classes, sorted."""
+    classes, labels = np.unique(np.array(names), return_inverse=True)
+    return labels.astype(np.int64), tuple(classes.tolist())

@@ -2,19 +2,36 @@
 
 Links to files and to folders are followed. Below one top folder each folder is read once, whatever leads to it, so that
 links never make an endless loop; a link back to a folder above is not followed. What is hidden is ignored, what
-vanishes in the meantime is skipped, and a folder that may not be read is an error that names it.
+vanishes in the meantime is skipped, and a folder that may not be read is an error that names it. What is no image by
+its name is listed too (`Survey`), so that nothing vanishes silently.
 """
 
 import errno
 import os
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nearkin.errors import NearkinError
 
-EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
+EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)  # what reading a vanished folder raises
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What lies in a folder and in all folders below it, hidden things left out; every list is sorted.
+
+    Fields:
+        images: the files that are images by their names
+        others: all other files
+        bare: the folders without an image in or below them; of those inside each other only the outermost
+    """
+
+    images: list[Path]
+    others: list[Path]
+    bare: list[Path]
 
 
 def is_image(name: str) -> bool:
@@ -24,7 +41,7 @@ def is_image(name: str) -> bool:
 
 def folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted: links to folders too, hidden ones not."""
-    return [path for path, kind in _entries(folder) if kind != "image"]
+    return [path for path, kind in _entries(folder) if kind in ("folder", "link")]
 
 
 def images_in(folder: Path) -> list[Path]:
@@ -32,12 +49,31 @@ def images_in(folder: Path) -> list[Path]:
     return [path for path, kind in _entries(folder) if kind == "image"]
 
 
+def others_in(folder: Path) -> list[Path]:
+    """The files that lie directly in a folder and are no images, sorted; hidden ones left out."""
+    return [path for path, kind in _entries(folder) if kind == "file"]
+
+
 def images_below(folder: Path) -> list[Path]:
     """The images in a folder and in all folders below it, sorted."""
-    return sorted(_walk(folder))
+    return survey(folder).images
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def survey(folder: Path) -> Survey:
+    """What lies in a folder and in all folders below it."""
+    images: list[Path] = []
+    others: list[Path] = []
+    walked: list[Path] = []
+    for path, kind in _walk(folder):
+        {"image": images, "file": others, "folder": walked}[kind].append(path)
+    full = {parent for path in images for parent in path.parents}
+    bare = {path for path in walked if path not in full}
+    outermost = [path for path in bare if not bare.intersection(path.parents)]
+    return Survey(sorted(images), sorted(others), sorted(outermost))
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Every folder that is read, the first included, and every file in it: (path, "folder", "image" or "file")."""
     whole = Path(os.path.abspath(folder))
     seen = {_identity(parent) for start in (whole, Path(os.path.realpath(folder))) for parent in start.parents}
     plain, linked = deque([folder]), deque[Path]()
@@ -47,9 +83,10 @@ def _walk(folder: Path) -> Iterator[Path]:
         if identity is None or identity in seen:
             continue
         seen.add(identity)
+        yield here, "folder"
         for path, kind in _entries(here):
-            if kind == "image":
-                yield path
+            if kind in ("image", "file"):
+                yield path, kind
             else:
                 (linked if kind == "link" else plain).append(path)
 
@@ -64,7 +101,8 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _entries(folder: Path) -> list[tuple[Path, str]]:
-    """What lies in a folder and is not hidden, sorted: (path, "folder", "link" to a folder, or "image")."""
+    """What lies in a folder and is not hidden, sorted: (path, kind): "folder", "link" to a folder, "image" by its
+    name, or another "file"."""
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
@@ -81,8 +119,10 @@ def _kind(entry: os.DirEntry[str]) -> str | None:
     try:
         if entry.is_dir():
             return "link" if entry.is_symlink() else "folder"
-        # a link that leads nowhere is left for `verify` to tell; a pipe or device is no image
-        return "image" if named and (entry.is_file() or not os.path.exists(entry.path)) else None
+        # a link that leads nowhere is left for `verify` to tell; a pipe or device is nothing that could be read
+        if not entry.is_file() and os.path.exists(entry.path):
+            return None
+        return "image" if named else "file"
     except OSError as error:
         if named:
             return "image"

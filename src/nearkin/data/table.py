@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from nearkin.errors import NearkinError
+from nearkin.errors import NearkinError, and_more
+from nearkin.units import counted
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,38 @@ class Augment:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """How `folder` read nested folders, and what it left unread.
+
+    Fields:
+        rule: which folders are classes: leaf, top or depth:N
+        divided: whether the top folders are splits
+        doubt: why other folders may have been meant, in words; "" where that is clear
+        unread: kind of file -> the files of that kind that are no images by their names, or lie in no class folder
+        bare: folders without an image in or below them
+    """
+
+    rule: str
+    divided: bool
+    doubt: str
+    unread: dict[str, list[str]]
+    bare: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """What was not read, in words; "" when everything was."""
+        kinds = [f"{counted(len(files), of_kind(kind))} ({and_more(files, 2)})" for kind, files in self.unread.items()]
+        if self.bare:
+            kinds.append(f"{counted(len(self.bare), 'folder')} without an image ({and_more(self.bare, 2)})")
+        return f"not read: {', '.join(kinds)}" if kinds else ""
+
+
+def of_kind(kind: str) -> str:
+    """A kind of file in words: `.txt` is a .txt file."""
+    return f"{kind} file" if kind.startswith(".") else kind
+
+
+@dataclass(frozen=True)
 class Table:
     """The one form that every data set takes: N images, one label per image, further columns.
 
@@ -52,6 +85,7 @@ class Table:
         columns: name -> (N,), one value per image; `split` (train, val, test, query, gallery) is the official division
         augment: what training may do to the images
         name: of the data set, for messages
+        tree: how nested folders were read, and what was left unread; None: the images were listed, not looked for
 
     A NearkinError unless exactly one of `paths` and `images` is given and every column has N values.
 
@@ -68,6 +102,7 @@ class Table:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     augment: Augment = field(default_factory=Augment)
     name: str = "table"
+    tree: Tree | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if (self.paths is None) == (self.images is None):

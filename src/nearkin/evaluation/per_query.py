@@ -16,7 +16,7 @@ def check_per_query(path: Path) -> None:
 
 
 def write_per_query(evaluation: Evaluation, path: str | Path) -> None:
-    """Write a Parquet file with one row per query: its position, its label, and its value of every retrieval metric.
+    """Write a Parquet file with one row per query: its row in the input, its label, its value of every metric.
 
     A value is empty where the metric is not defined for the query. If writing fails, no file is left behind.
 
@@ -31,7 +31,8 @@ def write_per_query(evaluation: Evaluation, path: str | Path) -> None:
     check_per_query(path)
     if not path.parent.is_dir():
         raise NearkinError(f"{path} cannot be written: there is no folder {path.parent}")
-    columns = {"query": np.arange(evaluation.n), "label": evaluation.labels}
+    rows = np.arange(evaluation.n) if evaluation.rows is None else evaluation.rows
+    columns = {"query": rows, "label": evaluation.labels}
     table = pa.table(columns | {key: pa.array(value, from_pandas=True) for key, value in evaluation.per_query.items()})
     with atomic(path) as scratch:
         pq.write_table(table, scratch / path.name)

@@ -11,6 +11,7 @@ In a file with several arrays, the embeddings and the labels are recognised by t
 
 import re
 import zipfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ import numpy as np
 import torch
 
 from nearkin.errors import NearkinError
+from nearkin.evaluation.arrays import as_index
 from nearkin.evaluation.retrieval import Evaluation, evaluate
 
 EMBEDDINGS = ("embeddings", "embedding", "emb", "features", "z", "x")
 LABELS = ("labels", "label", "targets", "target", "classes", "class", "y")
+UNNAMED = "arr_1"  # what np.savez(file, embeddings, labels) calls the second
 
 
 def evaluate_files(
@@ -30,6 +33,7 @@ def evaluate_files(
     *,
     query: str | Path | None = None,
     gallery: str | Path | None = None,
+    include_trained: bool = False,
     **options: Any,
 ) -> Evaluation:
     """`evaluate` for embeddings and labels in files (.npy, .npz, .parquet, .pt, .safetensors).
@@ -37,26 +41,76 @@ def evaluate_files(
     There are two ways to name a query set and a gallery: one file of embeddings with a mask or indices for each, or,
     without `embeddings`, a file of their own for each.
 
+    A file of `nearkin embed` says which images its run was trained on. They are left out, of queries and gallery, and
+    the result says so: what a model has learned by heart is no test of it.
+
     Parameters:
         embeddings: the file of the embeddings (N, D).
         labels: the file of the labels (N,); not needed if the file of the embeddings has them too.
         query: with `embeddings`, a file with a mask or indices of the items that are queries. Without, the queries
             themselves: "FILE" with embeddings and labels inside, or "EMBEDDINGS,LABELS" for two files.
         gallery: the same for the gallery.
+        include_trained: measure the images that the run was trained on, too.
         options: the other arguments of `evaluate`: k, metrics, distance, ...
 
     Example:
         result = nearkin.evaluation.evaluate_files("embeddings.npy", "labels.npy", distance="euclid")
     """
-    if embeddings is not None:
-        z, y = read_set(embeddings, labels)
-        query_items, gallery_items = (None if path is None else read_selection(path) for path in (query, gallery))
-        if query is None and gallery is None and labels is None:
-            query_items, gallery_items = _roles(read(embeddings))
-        return evaluate(z, y, query=query_items, gallery=gallery_items, **options)
-    if query is None or gallery is None:
-        raise NearkinError("no embeddings: name a file of embeddings, or both a query and a gallery file")
-    return evaluate(*_pair(query), gallery=_pair(gallery), **options)
+    if embeddings is None:
+        if query is None or gallery is None:
+            raise NearkinError("no embeddings: name a file of embeddings, or both a query and a gallery file")
+        queries, others = (_pair(words, include_trained) for words in (query, gallery))
+        result = evaluate(queries.z, queries.labels, gallery=(others.z, others.labels), **options)
+        return _told(result, queries.rows, [queries.note, others.note])
+    arrays = read(embeddings)
+    whole = FileSet(*_embeddings_and_labels(arrays, embeddings, labels), None, "")
+    query_items, gallery_items = (None if path is None else read_selection(path) for path in (query, gallery))
+    if query is None and gallery is None and labels is None:
+        query_items, gallery_items = _roles(arrays)
+    chosen = whole.honest(arrays, embeddings, include_trained)
+    if query_items is None and gallery_items is None:
+        return _told(evaluate(chosen.z, chosen.labels, **options), chosen.rows, [chosen.note])
+    rows = [as_index(items, len(whole.z), what) for items, what in ((query_items, "query"), (gallery_items, "gallery"))]
+    if chosen.rows is not None:
+        rows = [items[np.isin(items, chosen.rows)] for items in rows]
+    result = evaluate(whole.z, whole.labels, query=rows[0], gallery=rows[1], **options)
+    return _told(result, rows[0], [chosen.note])
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Embeddings and labels from files, and which rows of the file they are.
+
+    Fields:
+        z, labels: (N, D) and (N,), as they were stored.
+        rows: (N,) rows of the file; None: all of them.
+        note: what was left out, in words; "" if nothing was.
+    """
+
+    z: Any
+    labels: Any
+    rows: np.ndarray | None
+    note: str
+
+    def honest(self, arrays: dict[str, Any], path: str | Path, include_trained: bool) -> "FileSet":
+        """The rows that the run did not learn from, if the file says which they are (`trained`)."""
+        trained = np.asarray(arrays.get("trained", []))
+        if trained.dtype != bool or trained.shape != (len(self.z),) or not trained.any():
+            return self
+        run = f"run {arrays['run']}" if "run" in arrays else "its run"
+        said = f"{path}: {run} was trained on {int(trained.sum()):,} of the {len(trained):,} images"
+        if include_trained:
+            return replace(self, note=f"warning: {said}, and they are measured too: this is no honest test")
+        if trained.all():
+            raise NearkinError(f"{said}, so none is left for an honest test; include_trained=True measures them")
+        rows = np.flatnonzero(~trained)
+        z = self.z[rows] if isinstance(self.z, np.ndarray) else self.z[torch.from_numpy(rows)]
+        return FileSet(z, np.asarray(self.labels)[rows], rows, f"{said}: they are left out")
+
+
+def _told(result: Evaluation, rows: np.ndarray | None, notes: list[str]) -> Evaluation:
+    """The result, with the rows of its queries in the file, and with what was left out."""
+    return replace(result, rows=rows, notes=[*dict.fromkeys(note for note in notes if note), *result.notes])
 
 
 def _roles(arrays: dict[str, Any]) -> tuple[Any, Any]:
@@ -69,13 +123,16 @@ def _roles(arrays: dict[str, Any]) -> tuple[Any, Any]:
 
 def read_set(embeddings: str | Path, labels: str | Path | None = None) -> tuple[Any, Any]:
     """Embeddings (N, D) and labels (N,) from one file with both, or from two files. Shapes are not checked here."""
-    arrays = read(embeddings)
-    z = _find(arrays, EMBEDDINGS, embeddings, "embeddings", ndim=2)
+    return _embeddings_and_labels(read(embeddings), embeddings, labels)
+
+
+def _embeddings_and_labels(arrays: dict[str, Any], path: str | Path, labels: str | Path | None) -> tuple[Any, Any]:
+    z = _find(arrays, EMBEDDINGS, path, "embeddings")
     if labels is not None:
-        return z, _find(read(labels), LABELS, labels, "labels", ndim=1)
+        return z, _find(read(labels), LABELS, labels, "labels")
     if len(arrays) == 1:
-        raise NearkinError(f"{embeddings} holds embeddings but no labels: name a second file with the labels")
-    return z, _find(arrays, LABELS, embeddings, "labels", ndim=1)
+        raise NearkinError(f"{path} holds embeddings but no labels: name a second file with the labels")
+    return z, _find(arrays, (*LABELS, UNNAMED), path, "labels")
 
 
 def read_selection(path: str | Path) -> Any:
@@ -182,22 +239,25 @@ def _safetensors(path: Path) -> dict[str, Any]:
 READERS = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pt": _pt, ".safetensors": _safetensors}
 
 
-def _pair(words: str | Path) -> tuple[Any, Any]:
+def _pair(words: str | Path, include_trained: bool) -> FileSet:
     embeddings, _, labels = str(words).partition(",")
-    return read_set(embeddings, labels or None)
+    arrays = read(embeddings)
+    whole = FileSet(*_embeddings_and_labels(arrays, embeddings, labels or None), None, "")
+    return whole.honest(arrays, embeddings, include_trained)
 
 
-def _find(arrays: dict[str, Any], names: tuple[str, ...], path: str | Path, what: str, ndim: int) -> Any:
-    """The only array of a file; else the one with one of the names; else the only one with `ndim` dimensions."""
+def _find(arrays: dict[str, Any], names: tuple[str, ...], path: str | Path, what: str) -> Any:
+    """The only array of a file; else the one with one of the names. Embeddings may also be the only matrix; a lone list
+    is not taken for labels, because it may be anything: prices, paths."""
     if len(arrays) == 1:
         return next(iter(arrays.values()))
     known = {name.lower(): name for name in arrays}
     for name in names:
         if name in known:
             return arrays[known[name]]
-    fitting = [name for name, value in arrays.items() if np.ndim(value) == ndim]
-    if len(fitting) == 1:
-        return arrays[fitting[0]]
+    matrices = [name for name, value in arrays.items() if np.ndim(value) == 2]
+    if what == "embeddings" and len(matrices) == 1:
+        return arrays[matrices[0]]
     raise NearkinError(
         f"{path} holds {', '.join(arrays)}: which of them holds the {what}? Name one of them {names[0]!r}"
     )

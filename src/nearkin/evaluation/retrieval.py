@@ -10,6 +10,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from nearkin.config.bounds import at_least
+from nearkin.evaluation.identical import identical_note
 from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.metrics.base import Metric, parse, unit_of
 from nearkin.evaluation.metrics.clustering import kmeans
@@ -44,6 +45,8 @@ class Evaluation(Shown):
         excluded: {} or {"lone_queries": their number, "reason": in words}. A lone query has no other item of its class
             in the gallery.
         intervals: retrieval metric -> (low, high), the 95 % interval over test classes; {} without bootstrap.
+        notes: sentences about the input: identical embeddings, images that were left out.
+        rows: (Q,) array, the row of each query in the file that it was read from; None: its number.
 
     Example:
         result = nearkin.evaluate(embeddings, labels)
@@ -58,6 +61,8 @@ class Evaluation(Shown):
     distance: str
     excluded: dict[str, str | int] = field(default_factory=dict)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rows: np.ndarray | None = None  # (Q,)
 
     @property
     def metric(self) -> str:
@@ -74,6 +79,8 @@ class Evaluation(Shown):
             "metrics": self.metrics,
             "excluded": self.excluded,
         }
+        if self.notes:
+            fields["notes"] = self.notes
         if self.intervals:
             fields["bootstrap_over_classes_95"] = {key: list(pair) for key, pair in self.intervals.items()}
         return fields
@@ -89,7 +96,7 @@ class Evaluation(Shown):
         interval = Column("low", "95 % over test classes (not\u00a0seeds)", "unit", to="high")
         columns = ["metric", Column("value", unit="unit"), interval, "high", Column("queries", unit=COUNT), "unit"]
         title = f"{self.n:,} queries, gallery of {self.gallery:,}, {self.distance}"
-        notes = [str(self.excluded["reason"])] if self.excluded else []
+        notes = [*self.notes, *([str(self.excluded["reason"])] if self.excluded else [])]
         return [Table("evaluation", columns, rows, title, notes).without_gaps()]
 
 
@@ -153,6 +160,7 @@ def evaluate(
     numbers |= {key: float(np.nanmean(value)) for key, value in per_query.items()}
     of_all_items = [m for m in requested if m.function.kind in ("clusters", "space")]
     numbers |= _values_of_all_items(of_all_items, sets, distance, seed)
+    identical = identical_note(sets)
     return Evaluation(
         metrics={m.key: numbers[m.key] for m in requested},
         per_query=per_query,
@@ -162,6 +170,7 @@ def evaluate(
         distance=distance,
         excluded=_excluded(sets, requested),
         intervals=bootstrap_over_classes(per_query, sets.labels, resamples=bootstrap, seed=seed) if bootstrap else {},
+        notes=[identical] if identical else [],
     )
 
 

@@ -71,7 +71,7 @@ def is_indices(tuples: Any) -> bool:
 
 
 def from_indices(indices: Any, pairs: Pairs, whose: str = "the") -> Triplets | PairMasks:
-    """`Triplets` of (T,) from (a, p, n), `PairMasks` of (B, M) from (a1, p, a2, n); checked against the batch.
+    """`Triplets` of (T,) from (a, p, n), `PairMasks` of (B, M) from (a1, p, a2, n); batch and labels must allow them.
 
     A pair that is listed twice counts once: masks do not count.
     """
@@ -86,12 +86,31 @@ def from_indices(indices: Any, pairs: Pairs, whose: str = "the") -> Triplets | P
     for first, after in zip(rows, (*rows[1:], len(checked)), strict=True):
         if len(set(lengths[first:after])) > 1:
             raise NearkinError(f"{name} has index tensors of lengths {', '.join(map(str, lengths))}")
+    _check_labels(checked, pairs, name)
     if len(checked) == 3:
         return Triplets(*checked)
     masks = [torch.zeros(sizes[0], sizes[1], dtype=torch.bool, device=pairs.z.device) for _ in rows]
     for mask, first in zip(masks, rows, strict=True):
         mask[checked[first], checked[first + 1]] = True
     return PairMasks(*masks)
+
+
+def _check_labels(checked: list[Tensor], pairs: Pairs, name: str) -> None:
+    """Refuse positives of another class than their anchor, negatives of its class, and pairs of an anchor with itself:
+    masks would drop them without a word."""
+    a, p, b, n = checked if len(checked) == 4 else (checked[0], checked[1], checked[0], checked[2])
+    wrong = {
+        "positive pairs (a, p) are of two classes": (a, p, pairs.labels[a] != pairs.reference_labels[p]),
+        "negative pairs (a, n) are of one class": (b, n, pairs.labels[b] == pairs.reference_labels[n]),
+    }
+    if len(checked) == 4 and pairs.self_index is not None:
+        wrong["positive pairs (a, p) are an image and itself"] = (a, p, pairs.self_index[a] == p)
+    counts = torch.stack([mask.sum() for _, _, mask in wrong.values()]).tolist()  # one wait for a device
+    for (words, (rows, columns, mask)), count in zip(wrong.items(), counts, strict=True):
+        if count:
+            row, column = int(rows[mask][0]), int(columns[mask][0])
+            such = f"({row}, {column}), labels {int(pairs.labels[row])} and {int(pairs.reference_labels[column])}"
+            raise NearkinError(f"{name} contradicts the labels: {count:,} of {len(rows):,} {words}, such as {such}")
 
 
 def _index(index: Any, size: int, name: str, device: torch.device) -> Tensor:

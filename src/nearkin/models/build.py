@@ -23,7 +23,7 @@ def build_model(
     pool: Literal["avg", "max", "both"] = "avg",
     head: str = "linear",
     dim: int = 128,
-    init: Literal["kaiming", "torch"] = "kaiming",
+    init: Literal["kaiming", "torch", "pca"] = "kaiming",
     parts: int = 4,
     pre_norm: Literal["none", "layer"] = "none",
     norm: Literal["none", "layer"] = "none",

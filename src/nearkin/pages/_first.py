@@ -5,12 +5,15 @@ from collections.abc import Sequence
 
 from nearkin.comparison.verdicts import span, tied_for_first
 from nearkin.comparison.words import first_words
-from nearkin.pages._base import Figure, Part
+from nearkin.pages._base import Part
+from nearkin.pages._board import Board
 from nearkin.pages._leaderboard import means_chart
-from nearkin.pages._material import Board, Material, final_of, untrained_words
+from nearkin.pages._material import Material
+from nearkin.pages._members import distinct, final_of, times_opened
 from nearkin.pages._page import Fact
 from nearkin.pages._slicing import Slicing
-from nearkin.pages._words import about, called, value_words
+from nearkin.pages._tested import row_name
+from nearkin.pages._words import MAP_AT_R, about, called, value_words
 from nearkin.statistics.unit import LEAST_SEEDS
 from nearkin.statistics.verdict import judge
 from nearkin.units import counted
@@ -46,32 +49,36 @@ def lead_of(material: Material) -> list[str]:
     return lead
 
 
+def definition(metric: str, typical: Sequence[Part]) -> list[str]:
+    """What MAP@R is, where the first screen has it beside a typical query and is about another metric."""
+    return [MAP_AT_R] if typical and metric != "map_at_r" else []
+
+
 def _trained(material: Material) -> set[str]:
     return {method.name for board in material.boards for method in board.trained}
 
 
-def charts(material: Material) -> list[Part]:
+def charts(boards: list[Board]) -> list[Part]:
     """The leaderboard of every data set as a picture."""
-    drawn: list[Part] = []
-    for board in material.boards:
-        chart = means_chart(material, board, f"first-means{board.suffix}")
-        chart.title = f"{board.where}Test {called(material.metric)}, mean and 95 % interval"
-        drawn.append(Figure(chart, Slicing(most=DRAWN)))
-    return drawn
+    slicing = Slicing(most=DRAWN)
+    return [
+        board.placed(means_chart(board, "first-means", f"Test {called(board.metric)}, mean and 95 % interval", slicing))
+        for board in boards
+    ]
 
 
 def facts_of(material: Material) -> list[Fact]:
     """Winner, without training, can I trust it, next."""
-    facts = [fact for board in material.boards for fact in (winner(material, board), *_untrained(material, board))]
+    facts = [fact for board in material.boards for fact in (winner(board), *_untrained(board))]
     board = material.boards[0]
     run = (board.trained or board.methods)[0].members[0].run.hash
     shows = "shows one run of the first row: what it finds, what it confuses, and how to use its model"
     return [*facts, _trust(material), ("Next", f"nearkin report {run}", shows)]
 
 
-def winner(material: Material, board: Board) -> Fact:
+def winner(board: Board) -> Fact:
     """Who is first, and whether that can be believed."""
-    metric, comparison, rows = material.metric, board.comparison, board.trained or board.methods
+    metric, comparison, rows = board.metric, board.comparison, board.trained or board.methods
     best, heading = rows[0], f"{board.where}Winner"
     if best.interval is None:
         return heading, "unknown", "no row has a value"
@@ -92,14 +99,14 @@ def winner(material: Material, board: Board) -> Fact:
     return heading, f"a tie: {names}", f"{end}: {best.name}, {value}; the others are too close to be told from it"
 
 
-def _untrained(material: Material, board: Board) -> list[Fact]:
+def _untrained(board: Board) -> list[Fact]:
     """The best untrained network, and how many trained rows are worse on the seeds that both have."""
-    metric, sign = material.metric, board.comparison.sign
+    metric, sign = board.metric, board.comparison.sign
     best = next((method for method in board.methods if not method.trained and method.interval is not None), None)
     if best is None or best.interval is None or not board.trained:
         return []
-    weights = best.members[0].settings.get("model.weights")
-    words = f"{best.name}: {'random weights' if weights is None else untrained_words(best.members[0])}"
+    random = best.members[0].settings.get("model.weights") is None
+    words = f"{best.name}: random weights" if random else row_name(best)
     if sign:
         pairs = judge([(method.row, best.row) for method in board.trained])
         gains = [sign * pair.difference.mean for pair in pairs if pair.difference is not None]
@@ -112,7 +119,8 @@ def _untrained(material: Material, board: Board) -> list[Fact]:
 def _trust(material: Material) -> Fact:
     """How the epoch was chosen, and how often anybody looked at the test."""
     finals = [final_of(member) for member in material.trained]
-    times, runs = opened(material)
+    tested = material.gathered.tested
+    times, runs = times_opened(material.gathered, tested), len(distinct(tested))
     looked = f"The test labels were opened {counted(times, 'time')} in this store, for {counted(runs, 'run')} here and "
     return trust_words(finals, f"{looked}any others.")
 
@@ -125,17 +133,6 @@ def trust_words(finals: Sequence[dict], looked: str) -> Fact:
     unvalidated = sum(not final["validation"] for final in finals)
     rules = "; ".join(dict.fromkeys(final["rule"] for final in finals))
     if unvalidated:
-        return (
-            heading,
-            "with care",
-            f"{unvalidated} of {counted(len(finals), 'run')} had no validation images. {looked}",
-        )
+        runs = f"{unvalidated} of {counted(len(finals), 'run')}"
+        return heading, "with care", f"{runs} had no validation images. {looked}"
     return heading, "the test chose nothing", f"The epoch is chosen without the test images: {rules}. {looked}"
-
-
-def opened(material: Material) -> tuple[int, int]:
-    """How often the test splits of these runs were opened, and how many runs there are."""
-    openings = material.gathered.store.openings()
-    splits = {member.head["split_hash"] for member in material.gathered.tested}
-    runs = {member.run.hash for member in material.gathered.tested}
-    return sum(openings.get(split, 0) for split in splits), len(runs)

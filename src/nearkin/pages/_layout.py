@@ -30,18 +30,17 @@ def embedding_map(tested: Tested, method: Method = "tsne", most: int = MOST) -> 
         raise NearkinError(f"map {method!r}: {choices(method, CALLED)}")
     _ = tested.sets  # refuses what has no direction
     key = _key(tested, method, most)
-    held = _stored(tested)
-    place_of = {int(row): place for place, row in enumerate(tested.rows)}
-    if held.get(method, {}).get("key") == key:
-        stored = held[method]
-        return np.array([place_of[row] for row in stored["rows"]]), np.array([stored["x"], stored["y"]]).T
+    maps = _stored(tested)
+    if maps.get(method, {}).get("key") == key:
+        stored = maps[method]
+        return np.array([tested.place_of[row] for row in stored["rows"]]), np.array([stored["x"], stored["y"]]).T
     places = np.sort(stratified(tested.labels, most))
     z = unit(tested.z[places].double()).numpy()  # (M, D)
     positions = _scaled(_tsne(z) if method == "tsne" and len(z) > 10 else _pca(z))
     x, y = positions.T.tolist()
-    made = {"key": key, "method": method, "rows": tested.rows[places].tolist(), "x": x, "y": y}
+    new = {"key": key, "method": method, "rows": tested.rows[places].tolist(), "x": x, "y": y}
     try:
-        tested.run.write_json("map.json", {**held, method: made})
+        tested.run.write_json("map.json", {**maps, method: new})
     except (NearkinError, OSError):
         note(f"run {tested.run.hash} cannot be written: its map is not stored and will be made again")
     return places, positions
@@ -78,10 +77,10 @@ def _key(tested: Tested, method: str, most: int) -> str:
 
 def _stored(tested: Tested) -> dict[str, Any]:
     try:
-        held = json.loads((tested.run.path / "map.json").read_text())
+        maps = json.loads((tested.run.path / "map.json").read_text())
     except (OSError, ValueError):
         return {}
-    return held if isinstance(held, dict) else {}
+    return maps if isinstance(maps, dict) else {}
 
 
 def _scaled(positions: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The leaderboard: means with intervals, and the ranks that each row may have."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nearkin.comparison.verdicts import all_pairs, ranks
@@ -8,8 +8,10 @@ from nearkin.comparison.words import first_words
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.pages import _differences
 from nearkin.pages._base import Figure, Grid, Part, Section, Words
-from nearkin.pages._material import Board, Material, kind_words
-from nearkin.pages._words import called, cut_note, ends, interval_of, mean_columns, metric_column, value_words
+from nearkin.pages._board import Board, by_board
+from nearkin.pages._members import kind_words, missing
+from nearkin.pages._slicing import Slicing
+from nearkin.pages._words import called, cut_note, ends, mean_columns, means_figure, metric_column, value_words
 from nearkin.present import Column, Dots, Table, sentence
 from nearkin.units import COUNT, counted
 
@@ -18,53 +20,45 @@ BESIDE = {"backbone": "model.backbone", "dim": "model.dim", "sampler": "sampler.
 SEARCHED = 12  # rows of a table that has a search field
 
 
-def section(material: Material) -> Section:
+def section(boards: list[Board]) -> Section:
     """One leaderboard for each data set."""
-    parts = [part for board in material.boards for part in _board(material, board)]
-    parts += [Words(words) for words in material.missing(material.gathered.metrics)]
     lead = "Means over seeds with their 95 % intervals, the best first; and which differences can be believed."
-    return Section("leaderboard", "Leaderboard", lead, parts)
+    leaderboard = by_board(boards, "leaderboard", "Leaderboard", lead, _board, _differences.parts, _joined)
+    assert leaderboard is not None
+    leaderboard.parts += [Words(words) for words in missing(boards[0].gathered, boards[0].gathered.metrics)]
+    return leaderboard
 
 
-def _board(material: Material, board: Board) -> list[Part]:
-    table = table_of(material, board, _others(material, board))
-    grid = Grid(table, board.grid, filters=_filters(table), search=len(table) > SEARCHED, slice=board.grid)
-    first: list[Part] = [Words(f"{board.where}{sentence(words)}") for words in first_words(board.comparison)]
-    drawn = Figure(means_chart(material, board, f"leaderboard-chart{board.suffix}"), board.slicing())
-    return [*first, grid, drawn, *_differences.parts(board), *_joined(material, board)]
+def _board(board: Board) -> list[Part]:
+    table = table_of(board, _others(board))
+    about = table.header[table.header.index("cut") + 1 : table.header.index("seeds")]  # what a method is
+    menus = [name for name in about if 1 < len({str(value) for value in table.column(name)}) < len(table)]
+    return [
+        *(Words(sentence(words)) for words in first_words(board.comparison)),
+        Grid(table, "leaderboard-grid", filters=menus, search=len(table) > SEARCHED, slice=board.grid),
+        means_chart(board, "leaderboard-chart", "Means and 95 % intervals", board.slicing()),
+    ]
 
 
-def means_chart(material: Material, board: Board, name: str) -> Dots:
+def means_chart(board: Board, name: str, title: str, slicing: Slicing) -> Figure:
     """Every method's mean with its interval, the best on top."""
-    metric = material.metric
     rows = [[method.name, kind_words(method), *ends(method.interval)] for method in board.methods]
-    means = Table(f"means{board.suffix}", ["method", "kind", *mean_columns(metric)], rows)
-    first, last = (
-        f"{method.name} with {value_words(metric, ends(method.interval)[0])}"
-        for method in (board.methods[0], board.methods[-1])
-    )
-    return Dots(
-        name=name,
-        title=f"{board.where}Means and 95 % intervals",
-        table=means,
-        x="method",
-        by="kind",
-        **interval_of(metric),
-        alt=f"Test {called(metric)} of {counted(len(rows), 'method')} with 95 % intervals over seeds: from {first} to "
-        f"{last}.",
-        notes=cut_note(means.column("cut")),
-    )
+    first, last = (f"{row[0]} with {value_words(board.metric, row[2])}" for row in (rows[0], rows[-1]))
+    alt = f"Test {called(board.metric)} of {counted(len(rows), 'method')} with 95 % intervals over seeds: from {first} "
+    table = Table("means", ["method", "kind", *mean_columns(board.metric)], rows)
+    looks = {"name": name, "title": title, "x": "method", "by": "kind", "alt": f"{alt}to {last}."}
+    return means_figure(Dots, table, board.metric, slicing, **looks)
 
 
-def table_of(material: Material, board: Board, others: Sequence[str]) -> Table:
+def table_of(board: Board, others: Sequence[str]) -> Table:
     """One row per method: the ranks that it may have, its mean and interval, what it is, its other metrics. The mean
     stands right after the name: on a phone nothing further is seen."""
-    metric, axes = material.metric, [axis for axis in material.gathered.axes if len(material.gathered.axes) > 1]
+    metric, axes = board.metric, [axis for axis in board.gathered.axes if len(board.gathered.axes) > 1]
     beside = {name: key for name, key in BESIDE.items() if name not in axes and key not in axes and _varies(board, key)}
     may_be, rows = ranks(board.comparison), []
     for method in board.methods:
-        labels = [_only(member.labels.get(axis) for member in method.members) for axis in axes]
-        settings = [_only(member.settings.get(key) for member in method.members) for key in beside.values()]
+        labels = [_only_value(member.labels.get(axis) for member in method.members) for axis in axes]
+        settings = [_only_value(member.settings.get(key) for member in method.members) for key in beside.values()]
         means = [ends(board.interval(method, other))[0] for other in others]
         rank = may_be.get(method.name, (None, None))
         what = [*labels, kind_words(method), *settings, len(method.values)]
@@ -80,62 +74,36 @@ def table_of(material: Material, board: Board, others: Sequence[str]) -> Table:
         Column("seeds", unit=COUNT),
         *map(metric_column, others),
     ]
-    title = board.data if len(material.boards) > 1 else f"{board.data}, test {called(metric)}"
-    table = Table(f"leaderboard{board.suffix}", columns, rows, title)
-    table.notes = _notes(board, table)
+    title = f"Test {called(metric)}" if board.suffix else f"{board.data}, test {called(metric)}"
+    table = Table("leaderboard", columns, rows, title, _rank_notes(board))
+    if None in table.column("low"):
+        table.notes.append("With one seed there is no interval: nothing is known of what another seed would give.")
+    table.notes += cut_note(table, " (*)")
     return table
 
 
-def _filters(table: Table) -> list[str]:
-    """The columns that say what a method is, where they tell some rows from others."""
-    about = table.header[table.header.index("cut") + 1 : table.header.index("seeds")]
-    return [name for name in about if 1 < len({str(value) for value in table.column(name)}) < len(table)]
-
-
-def _notes(board: Board, table: Table) -> list[str]:
-    """Which comparisons the ranks stand on, and what must be known of the intervals."""
-    notes, tested = [], max((pair.family for pair in all_pairs(board.comparison).pairs), default=0)
-    if board.comparison.sign and tested:
-        notes.append(
-            "A rank is a range where rows cannot be told apart: at best 1 + the number of trained rows that are "
-            f"distinguishably better, at worst {len(board.trained)} less those that are distinguishably worse. It "
-            f"stands on {counted(tested, 'comparison')}, all pairs of trained rows."
-        )
-        if board.comparison.reference is not None and tested > len(board.trained) - 1:
-            notes.append(
-                "The table of differences makes fewer comparisons, so that each can be less clear: rows that it tells "
-                "apart may share a rank."
-            )
-    if None in table.column("low"):
-        notes.append("With one seed there is no interval: nothing is known of what another seed would give.")
-    return notes + cut_note(table.column("cut"), " (*)")
-
-
-def _joined(material: Material, board: Board) -> list[Part]:
-    """Folds whose embeddings were joined, as far as their values are stored."""
-    if "concatenated" not in material.gathered.evaluations:
+def _rank_notes(board: Board) -> list[str]:
+    """Which comparisons the ranks stand on."""
+    tested = max((pair.family for pair in all_pairs(board.comparison).pairs), default=0)
+    if not board.comparison.sign or not tested:
         return []
-    metric, sign = material.metric, metric_of(material.metric).sign or 1
-    methods = board.by_metric(metric, evaluation="concatenated").values()
-    known = [(method, method.interval) for method in methods if method.interval is not None]
-    if not known:
-        command = f"nearkin compare {material.gathered.name} --metric {metric} --evaluation concatenated"
-        return [Words(f"{called(metric)} of joined folds is not stored; `{command}` measures it.")]
-    known.sort(key=lambda row: -sign * row[1].mean)
-    rows = [[method.name, *ends(interval), kind_words(method), interval.n] for method, interval in known]
-    columns: list[Column | str] = ["method", *mean_columns(metric), "kind", Column("seeds", unit=COUNT)]
-    table = Table(f"joined-folds{board.suffix}", columns, rows, "Embeddings of all folds joined")
-    table.notes = [
-        "One long vector per image, as many times the size: not to be compared with the rows above.",
-        *cut_note(table.column("cut"), " (*)"),
+    notes = [
+        "A rank is a range where rows cannot be told apart: at best 1 + the number of trained rows that are "
+        f"distinguishably better, at worst {len(board.trained)} less those that are distinguishably worse. It "
+        f"stands on {counted(tested, 'comparison')}, all pairs of trained rows."
     ]
-    return [Grid(table, slice=board.grid)]
+    if board.comparison.reference is not None and tested > len(board.trained) - 1:
+        notes.append(
+            "The table of differences makes fewer comparisons, so that each can be less clear: rows that it tells "
+            "apart may share a rank."
+        )
+    return notes
 
 
-def _others(material: Material, board: Board) -> list[str]:
+def _others(board: Board) -> list[str]:
     """The study's other metrics, as far as every run has them."""
-    asked = material.gathered.metrics or ("recall@1", "r_precision", "map_at_r")
-    stored = [metric for metric in asked if metric != material.metric and not material.missing([metric])]
+    wanted = board.gathered.metrics or ("recall@1", "r_precision", "map_at_r")
+    stored = [metric for metric in wanted if metric != board.metric and not missing(board.gathered, [metric])]
     return [metric for metric in stored if any(board.interval(method, metric) for method in board.methods)]
 
 
@@ -143,7 +111,25 @@ def _varies(board: Board, key: str) -> bool:
     return len({str(member.settings.get(key)) for method in board.trained for member in method.members}) > 1
 
 
-def _only(values: Any) -> Any:
-    """The one value, or all of them."""
+def _only_value(values: Iterable[Any]) -> Any:
+    """The one value that all have; else all of them, in words."""
     distinct = list(dict.fromkeys(values))
     return distinct[0] if len(distinct) == 1 else ", ".join(map(str, distinct))
+
+
+def _joined(board: Board) -> list[Part]:
+    """Folds whose embeddings were joined, as far as their values are stored."""
+    if "concatenated" not in board.gathered.evaluations:
+        return []
+    metric, sign = board.metric, metric_of(board.metric).sign or 1
+    methods = [row for row in board.by_metric(metric, evaluation="concatenated").values() if row.interval is not None]
+    if not methods:
+        command = f"nearkin compare {board.gathered.name} --metric {metric} --evaluation concatenated"
+        return [Words(f"{called(metric)} of joined folds is not stored; `{command}` measures it.")]
+    rows = [[row.name, *ends(row.interval), kind_words(row), len(row.values)] for row in methods]
+    rows.sort(key=lambda row: -sign * row[1])
+    columns: list[Column | str] = ["method", *mean_columns(metric), "kind", Column("seeds", unit=COUNT)]
+    table = Table("joined-folds", columns, rows, "Embeddings of all folds joined")
+    longer = "One long vector per image, as many times the size: not to be compared with the rows above."
+    table.notes = [longer, *cut_note(table, " (*)")]
+    return [Grid(table, slice=board.grid)]

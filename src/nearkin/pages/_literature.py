@@ -11,8 +11,9 @@ from nearkin.errors import NearkinError
 from nearkin.literature.table import Column as Published
 from nearkin.literature.table import PublishedTable
 from nearkin.pages._base import Grid, Part, Section, Words
-from nearkin.pages._material import Board, Material, final_of
-from nearkin.pages._overview import network, protocol, rule, tallied
+from nearkin.pages._board import Board
+from nearkin.pages._material import Material
+from nearkin.pages._members import final_of, missing, network, protocol, rule, tallied
 from nearkin.present import Column, Table, sentence
 from nearkin.units import NUMBER
 
@@ -33,10 +34,8 @@ JOINED, APART = "concatenated", "separated"  # parts of a table that are evaluat
 def section(material: Material) -> Section | None:
     """None where nothing was asked for and no claim can be checked."""
     parts = [*_published(material), *_claims(material)]
-    if not parts:
-        return None
     lead = "What others printed, what differs from it here, and what becomes of their claims."
-    return Section("literature", "Beside the literature", lead, parts)
+    return Section("literature", "Beside the literature", lead, parts) if parts else None
 
 
 def _published(material: Material) -> list[Part]:
@@ -67,12 +66,12 @@ def _published(material: Material) -> list[Part]:
             "A cell of ours is filled only where data set, embedding size and, for folds, evaluation are "
             "those of its part of the table."
         )
-    notes += material.missing(dict.fromkeys(columns.values()))
+    notes += missing(material.gathered, dict.fromkeys(columns.values()))
     title = f"{sources().get(published.source, published.source)}, table {published.table}: {published.title}"
     table = Table(f"published-{published.id}", ["method", "from", *numbers], rows, title, notes)
     return [
         Words("Rows of different publications are no comparison. What differs here:", "warning"),
-        *[_differs(board, published) for board in material.boards],
+        *[board.placed(_differs(board, published)) for board in material.boards],
         Grid(table, "published", filters=["from"]),
     ]
 
@@ -105,8 +104,8 @@ def _belongs(method: Method, published: PublishedTable, column: Published) -> bo
 
 def _size(published: PublishedTable, part: str) -> int | None:
     """The embedding size of a part: of `512 concatenated, 128 separated`, or of the table."""
-    named = re.search(rf"\b(\d+) {re.escape(part)}", published.dim)
-    return int(named[1]) if named else int(published.dim) if published.dim.isdecimal() else None
+    for_part = re.search(rf"\b(\d+) {re.escape(part)}", published.dim)
+    return int(for_part[1]) if for_part else int(published.dim) if published.dim.isdecimal() else None
 
 
 def _differs(board: Board, published: PublishedTable) -> Grid:
@@ -117,8 +116,7 @@ def _differs(board: Board, published: PublishedTable) -> Grid:
         ["protocol", published.protocol, tallied([f"{protocol(m)}; {rule(final_of(m))}" for m in members])],
         ["±", published.spread, "95 % interval over seeds"],
     ]
-    columns = ["what", published.source, "here"]
-    return Grid(Table(f"what-differs{board.suffix}", columns, rows, f"{board.where}What differs"))
+    return Grid(Table("what-differs", ["what", published.source, "here"], rows, "What differs"))
 
 
 def _metric(column: str) -> str | None:

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from markupsafe import Markup
 
-from nearkin.errors import NearkinError
-from nearkin.pages._base import Part, Section, Words
+from nearkin.pages._base import Part, Section, Words, attempt
 from nearkin.pages._layout import CALLED, Method, embedding_map, stratified
+from nearkin.pages._pictured import Picture
 from nearkin.pages._pixels import Pictures
-from nearkin.pages._sprite import COLUMNS, ROWS, Sprite, data_uri, encoded, form
-from nearkin.pages._still import Drawn, still_map
+from nearkin.pages._sprite import COLUMNS, ROWS, Sprite, encoded, form
+from nearkin.pages._still import still_map
 from nearkin.pages._tested import Tested
 from nearkin.present import Table
 
@@ -24,6 +24,7 @@ MEANING = {
     "pca": "It shows two directions of many: what lies together here may lie apart in others.",
 }
 
+CIRCLE = Markup('<circle data-i="{}" cx="{:.1f}" cy="{:.1f}" r="4" class="k{}"/>')
 DOT = Markup('<svg viewBox="0 0 10 10" aria-hidden="true"><circle cx="5" cy="5" r="5" class="k{}"/></svg>')
 FIGURE = Markup(
     '<figure class="map"><div class="map-tools"></div><div class="map-field">'
@@ -33,47 +34,37 @@ FIGURE = Markup(
 )
 
 
-def section(
-    tested: Tested, sprite: Sprite, method: Method = "tsne", pictures: int = PICTURES, id: str = "map"
-) -> Section:
-    """The section of a page.
-
-    Parameters:
-        tested: the run whose embeddings are drawn.
-        sprite: where the pictures go.
-        method: tsne or pca.
-        pictures: how many images have a thumbnail at most.
-        id: of the section; its parts' begin with it.
-    """
-    title = "Map of the embeddings"
+def section(tested: Tested, sprite: Sprite, method: Method = "tsne", pictures: int = PICTURES) -> Section:
+    """The map of a run by tsne or pca; at most so many `pictures` go into the sprite."""
     lead = f"Every point is a test image as {tested.name} places it: images that lie together are alike to it."
-    try:
-        places, positions = embedding_map(tested, method)
-    except NearkinError as error:
-        return Section(id, title, lead, [Words(f"There is no map: {error}.", tone="warning")])
+    title, nothing = "Map of the embeddings", "There is no map"
+    return attempt("map", title, lead, nothing, lambda: _parts(tested, sprite, method, pictures))
+
+
+def _parts(tested: Tested, sprite: Sprite, method: Method, most: int) -> list[Part]:
+    places, positions = embedding_map(tested, method)
     labels, rows = tested.labels[places], tested.rows[places].tolist()
-    pictured = np.sort(stratified(labels, pictures))
-    shown = Pictures(tested, sprite)
-    tiles = shown.tiles(rows[i] for i in pictured)
+    pictured = np.sort(stratified(labels, most))
+    pictures = Pictures(tested, sprite)
+    tiles = pictures.tiles(rows[i] for i in pictured)
     words = (
         f"{CALLED[method]} of {len(places):,} of {len(tested.labels):,} test images, as many of each class as its "
         f"share is. {MEANING[method]} The axes have no unit and are stretched to fill the drawing."
     )
-    if len(pictured) < len(places) and shown.gap is None:
+    if len(pictured) < len(places) and pictures.gap is None:
         words += f" {len(pictured):,} of the images have a picture."
-    files = [tested.file(place) for place in places]
+    files, coloured = map(tested.file, places), frequent(labels)
     points = [[*point, *at] for *point, at in zip(rows, files, labels.tolist(), positions.tolist(), strict=True)]
-    coloured = frequent(labels)
-    parts: list[Part] = [Words(words), *shown.gaps()]
-    numbers = [tiles.get(row) for row in rows]
-    parts.append(Map(f"{id}-points", "", Table(id, HEADER, points), coloured=coloured, tiles=numbers))
-    held = [int(i) for i in pictured if tiles[rows[i]] is not None]
-    if held:
-        images = [sprite.tiles[tile] for i in held if (tile := tiles[rows[i]]) is not None]
-        drawn = still_map(positions[held], labels[held], images, coloured)
-        table = drawn.table(f"{id}-still", tested.rows[places][held], labels[held])
-        parts.append(Still(f"{id}-still", "The same map in pictures", table, still=drawn))
-    return Section(id, title, lead, parts)
+    drawing = Map("map-points", "", Table("map-points", HEADER, points), coloured, [tiles.get(row) for row in rows])
+    parts: list[Part] = [Words(words), *pictures.gaps(), drawing]
+    shown = {int(i): sprite.tiles[tile] for i in pictured if (tile := tiles[rows[i]]) is not None}
+    if shown:
+        pictured_points = list(shown)
+        still = still_map(positions[pictured_points], labels[pictured_points], list(shown.values()), coloured)
+        table = still.table("map-still", tested.rows[places][pictured_points], labels[pictured_points])
+        image, title = encoded(still.image, quality=80), "The same map in pictures"
+        parts.append(Picture("map-still", title, image, form(), still.alt, looks="still", table=table))
+    return parts
 
 
 def frequent(labels: np.ndarray, most: int = COLOURED) -> list[str]:
@@ -104,12 +95,7 @@ class Map(Part):
         colour = {name: i for i, name in enumerate(self.coloured)}
         kinds = [colour.get(name) for name in self.table.column("class")]
         order = sorted(range(len(kinds)), key=lambda i: kinds[i] is not None)  # coloured ones on top
-        points = Markup("").join(
-            Markup('<circle data-i="{}" cx="{:.1f}" cy="{:.1f}" r="4" class="k{}"/>').format(
-                i, left[i], top[i], "" if kinds[i] is None else kinds[i]
-            )
-            for i in order
-        )
+        points = Markup("").join(CIRCLE.format(i, left[i], top[i], "" if kinds[i] is None else kinds[i]) for i in order)
         classes = len(set(self.table.column("class")))
         legend = [Markup("<li>{} {}</li>").format(DOT.format(i), name) for i, name in enumerate(self.coloured)]
         if classes > len(self.coloured):
@@ -120,23 +106,3 @@ class Map(Part):
     def data(self) -> dict[str, Any]:
         """Where the thumbnails lie."""
         return {"tiles": self.tiles, "columns": COLUMNS, "rows": ROWS, "coloured": self.coloured}
-
-
-@dataclass
-class Still(Part):
-    """The map as one picture.
-
-    Parameters:
-        still: what `still_map` drew.
-    """
-
-    still: Drawn | None = None
-
-    def html(self) -> Markup:
-        """<img> with its words."""
-        assert self.still is not None
-        image, alt = self.still.image, self.still.alt
-        return Markup(
-            '<figure class="still"><img src="{}" width="{}" height="{}" alt="{}" loading="lazy">'
-            "<figcaption>{}</figcaption></figure>"
-        ).format(data_uri(encoded(image, quality=80), form()), *image.size, alt, alt)

@@ -1,22 +1,22 @@
 """Nearest-neighbour sheets: queries, what was found for them, and what of it is right; for two methods side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from markupsafe import Markup
 
 from nearkin.errors import NearkinError
-from nearkin.pages._base import Part, Section, Words
+from nearkin.pages._base import Part, Section, Words, attempt
+from nearkin.pages._pictured import Pictured
 from nearkin.pages._pixels import Pictures
-from nearkin.pages._sprite import Sprite, named, thumb
+from nearkin.pages._sprite import Sprite, named
 from nearkin.pages._tested import Tested
 from nearkin.pages._words import metric_column
 from nearkin.present import Column, Table
 from nearkin.units import NUMBER, SHARE
 
 SHOWN = 8  # neighbours of a query
-EACH = 4  # queries of every kind
+PER_KIND = 4  # queries of every kind
 QUERY = ["kind", "query row", "query file", "query class"]
 ANSWER: list[Column | str] = ["method", metric_column("map_at_r"), "rank", "neighbour row", "class"]
 COLUMNS: list[Column | str] = [*QUERY, *ANSWER, Column("similarity", unit=NUMBER), "right"]
@@ -32,47 +32,40 @@ RULE = (
 )
 
 
-def section(best: Tested, other: Tested | None, sprite: Sprite, id: str = "neighbours") -> Section:
-    """The section of a page.
-
-    Parameters:
-        best: the run that queries are picked by.
-        other: a run on the same test images, shown beside it; or None.
-        sprite: where the pictures go.
-        id: of the section; its parts' begin with it.
-    """
+def section(best: Tested, other: Tested | None, sprite: Sprite) -> Section:
+    """Sheets of queries that one run picks, with pictures that go into the sprite; `other` is a run on the same test
+    images that is shown beside it."""
     lead = f"What {best.name} finds for its best, its middling and its most confusing queries"
     lead += f", and what {other.name} finds for the same." if other else "."
-    try:
-        table = neighbour_table(best, other)
-    except NearkinError as error:
-        return Section(id, "Nearest neighbours", lead, [Words(f"There are no sheets: {error}.", tone="warning")])
-    pictures = Pictures(best, sprite)
-    tiles = pictures.tiles(dict.fromkeys(table.column("query row") + table.column("neighbour row")))
-    k = max(table.column("rank"))
-    words = f"{RULE.format(name=best.name, k=k)} Similarity is the cosine."
+    title, nothing = "Nearest neighbours", "There are no sheets"
+    return attempt("neighbours", title, lead, nothing, lambda: _sheets(best, other, sprite))
+
+
+def _sheets(best: Tested, other: Tested | None, sprite: Sprite) -> list[Part]:
+    table, pictures = neighbour_table(best, other), Pictures(best, sprite)
+    tiles = pictures.tiles(table.column("query row") + table.column("neighbour row"))
+    words = f"{RULE.format(name=best.name, k=max(table.column('rank')))} Similarity is the cosine."
     if other is not None and other.name != best.name:
         words += f" Both methods are shown by their first seed, {best.name} above {other.name}."
     parts: list[Part] = [Words(words), *pictures.gaps()]
     for kind, title in KINDS.items():
-        rows = [row for row in table.rows if row[0] == kind]
-        name = f"{id}-{kind.split()[-1]}"
-        parts.append(Sheet(name, title, Table(name, COLUMNS, rows), tiles=tiles))
-    return Section(id, "Nearest neighbours", lead, parts)
+        name = f"neighbours-{kind.split()[-1]}"
+        parts.append(Sheet(name, title, Table(name, COLUMNS, [row for row in table.rows if row[0] == kind]), tiles))
+    return parts
 
 
-def typical(best: Tested, other: Tested | None, sprite: Sprite, id: str, k: int = 5) -> Part | None:
-    """One query in the middle, whose MAP@R is nearest to the median; None where there are no values or no pictures."""
+def typical(best: Tested, other: Tested | None, sprite: Sprite, k: int = 5) -> list[Part]:
+    """One query in the middle, whose MAP@R is nearest to the median; nothing without values or pictures."""
     try:
         queries = picked_queries(best)["median"][:1]
         table = neighbour_table(best, other, {"median": queries}, k)
     except NearkinError:  # the section on neighbours says why
-        return None
+        return []
     tiles = Pictures(best, sprite).tiles(table.column("query row") + table.column("neighbour row"))
     if not table.rows or all(tile is None for tile in tiles.values()):
-        return None
-    table.name = id
-    return Sheet(id, "A typical query and what is found for it", table, tiles=tiles)
+        return []
+    table.name = "first-query"
+    return [Sheet(table.name, "A typical query and what is found for it", table, tiles)]
 
 
 def neighbour_table(
@@ -105,7 +98,7 @@ def neighbour_table(
     return Table("neighbours", COLUMNS, rows)
 
 
-def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str, list[int]]:
+def picked_queries(tested: Tested, per_kind: int = PER_KIND, k: int = SHOWN) -> dict[str, list[int]]:
     """Kind -> numbers of queries, by the rule of the page; a query stands in one kind only."""
     value = tested.precision  # (Q,)
     if value is None:
@@ -125,40 +118,27 @@ def picked_queries(tested: Tested, each: int = EACH, k: int = SHOWN) -> dict[str
     taken: set[int] = set()
     picked = {}
     for kind, order in orders.items():
-        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, each)
+        picked[kind] = _one_of_each_class([int(q) for q in order if q not in taken], labels, per_kind)
         taken |= set(picked[kind])
     return {kind: picked[kind] for kind in KINDS}
 
 
 def _one_of_each_class(order: Sequence[int], labels: np.ndarray, most: int) -> list[int]:
-    seen: set[str] = set()
-    queries: list[int] = []
+    first: dict[str, int] = {}
     for q in order:
-        if len(queries) == most:
-            break
-        if labels[q] not in seen:
-            seen.add(labels[q])
-            queries.append(q)
-    return queries
+        first.setdefault(str(labels[q]), q)
+    return list(first.values())[:most]
 
 
 def _number(tested: Tested, row: int) -> int:
     """The number among a run's queries of the image with that row."""
-    numbers = np.flatnonzero(tested.rows[tested.query] == row)
-    if not len(numbers):
+    if row not in tested.query_of:
         raise NearkinError(f"{tested.name} was tested on other images (row {row} is not among its queries)")
-    return int(numbers[0])
+    return tested.query_of[row]
 
 
-@dataclass
-class Sheet(Part):
-    """Queries with their neighbours, each framed and marked: ✓ is right, ✗ is wrong.
-
-    Parameters:
-        tiles: row -> number of its thumbnail in the sprite, or None.
-    """
-
-    tiles: dict[int, int | None] = field(default_factory=dict)
+class Sheet(Pictured):
+    """Queries with their neighbours, each framed and marked: ✓ is right, ✗ is wrong."""
 
     def html(self) -> Markup:
         """One block per query, one line per method."""
@@ -177,7 +157,7 @@ class Sheet(Part):
         query = Markup(
             '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, {}</span>'
             "</figcaption></figure>"
-        ).format(thumb(self.tiles.get(row), f"query: {name}, {file}"), named(name), named(file))
+        ).format(self.thumb(row, f"query: {name}, {file}"), named(name), named(file))
         lines = Markup("").join(self._line(method, answers) for method, answers in methods.items())
         return Markup('<div class="sheet">{}<div class="answers">{}</div></div>').format(query, lines)
 
@@ -197,4 +177,4 @@ class Sheet(Part):
         return Markup(
             '<li class="{}">{}<span class="mark" aria-hidden="true">{}</span>'
             '<span class="name" title="{}">{}</span></li>'
-        ).format(word, thumb(self.tiles.get(row), label), mark, name, named(name))
+        ).format(word, self.thumb(row, label), mark, name, named(name))

@@ -51,16 +51,15 @@ def render(page: Page) -> str:
     from jinja2 import Environment, StrictUndefined
 
     check(page)
-    template = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(_asset("page.html"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    (template,) = _assets(".html")
     charts = any(isinstance(part, Figure) for part in page.parts)
-    return template.render(
+    return environment.from_string(template).render(
         page=page,
         policy=POLICY,
         version=nearkin.__version__,
-        styles=Markup(_assets(".css")),
-        scripts=[Markup(_script(text)) for text in ([_plotly()] if charts else []) + _scripts()],
+        styles=Markup("\n".join(_assets(".css"))),
+        scripts=[Markup(script) for script in _scripts(charts)],
         data=Markup(embedded({part.id: _data(part) for part in page.parts if part.kind or part.table is not None})),
     )
 
@@ -101,30 +100,16 @@ def _data(part: Part) -> dict[str, Any]:
     return {**numbers, **part.data()}
 
 
-def _asset(name: str) -> str:
-    return (files("nearkin.pages") / "assets" / name).read_text(encoding="utf-8")
+def _assets(ending: str) -> list[str]:
+    """The files of assets/ with that ending; page.css and page.js first: what they define, others use."""
+    assets = [file for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
+    assets.sort(key=lambda file: (not file.name.startswith("page."), file.name))
+    return [file.read_text(encoding="utf-8") for file in assets]
 
 
-def _names(ending: str) -> list[str]:
-    """page.css and page.js first: what they define, others use."""
-    names = [file.name for file in (files("nearkin.pages") / "assets").iterdir() if file.name.endswith(ending)]
-    return sorted(names, key=lambda name: (not name.startswith("page."), name))
-
-
-def _assets(ending: str) -> str:
-    return "\n".join(_asset(name) for name in _names(ending))
-
-
-def _scripts() -> list[str]:
-    return [_asset(name) for name in _names(".js")]
-
-
-def _plotly() -> str:
+def _scripts(charts: bool) -> list[str]:
+    """Plotly, where there are charts, and ours; inside a page, `</script` may stand in none."""
     from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-    return get_plotlyjs()
-
-
-def _script(text: str) -> str:
-    """A script of ours or plotly's: inside a page, `</script` may stand in none."""
-    return text.replace("</script", "<\\/script")
+    scripts = [*([get_plotlyjs()] if charts else []), *_assets(".js")]
+    return [text.replace("</script", "<\\/script") for text in scripts]

@@ -93,9 +93,9 @@ class Pictures:
     def _opened(self) -> Read:
         head = self._head
         stored = head["spec"]["data"]
-        held = held_images(head["data_hash"], resize=stored["resize"], keep=stored.get("keep"))
-        if held is not None and len(held) > self.tested.rows.max():
-            return lambda row: shorter_side(held[row], stored["resize"])
+        cached = held_images(head["data_hash"], resize=stored["resize"], keep=stored.get("keep"))
+        if cached is not None and len(cached) > self.tested.rows.max():
+            return lambda row: shorter_side(cached[row], stored["resize"])
         data = DataSpec.model_validate(stored)
         table = read_table(data)
         if table.images is not None:

@@ -5,40 +5,40 @@ from dataclasses import replace
 from typing import Any
 
 from nearkin.comparison.method import Method
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import difference_unit, metric_of
 from nearkin.pages._base import Grid, Part, Section, Words
-from nearkin.pages._material import Board, Material
-from nearkin.pages._words import called, cut_note, ends, mean_columns, points_of
+from nearkin.pages._board import Board, by_board
+from nearkin.pages._words import called, cut_note, ends, mean_columns
 from nearkin.present import Column, Table
 from nearkin.statistics.verdict import judge
 from nearkin.studies.readings import PICKED, READINGS
 from nearkin.units import COUNT
 
 
-def section(material: Material) -> Section | None:
+def section(boards: list[Board]) -> Section | None:
     """None where no test curve is stored, or where the metric is none of the test."""
-    if material.metric.startswith(("train.", "validation ")):
-        return None
-    parts = [part for board in material.boards for part in _readings(material, board)]
-    if not parts:
+    if boards[0].metric.startswith(("train.", "validation ")):
         return None
     lead = "The literature mostly reports the epoch that was best on the test images. It is no result: they chose it."
-    return Section("readings", "What picking the epoch on test images would give", lead, parts)
+    return by_board(boards, "readings", "What picking the epoch on test images would give", lead, _readings)
 
 
-def table_of(material: Material, board: Board) -> Table:
+def table_of(board: Board) -> Table:
     """One row per trained method and reading: its mean, and the difference to the chosen epoch on common seeds."""
-    metric, unit = material.metric, points_of(material.metric)
+    metric, unit = board.metric, difference_unit(board.metric)
+    readings = {
+        name: (label, of_curve is None)
+        for name, (label, of_curve) in READINGS.items()
+        if of_curve is None or name in board.gathered.readings or PICKED in label
+    }
     rows: list[list[Any]] = []
     for method in board.trained:
         if not any((member.run.path / "curve.json").exists() for member in method.members):
             continue
-        for reading, (label, of_curve) in READINGS.items():
-            if of_curve is not None and not (reading in material.gathered.readings or PICKED in label):
-                continue
+        for reading, (label, is_chosen) in readings.items():
             other = board.by_metric(metric, reading=reading)[method.name]
             if other.interval is not None:
-                gain = [None] * 4 if of_curve is None else _gain(other, method)
+                gain = [None] * 4 if is_chosen else _gain(other, method)
                 rows.append([method.name, label, *ends(other.interval), other.interval.n, *gain])
     columns: list[Column | str] = [
         "method",
@@ -51,11 +51,9 @@ def table_of(material: Material, board: Board) -> Table:
         Column("common seeds", unit=COUNT),
     ]
     picked = [i for i, row in enumerate(rows) if PICKED in row[1]]
-    table = Table(f"readings{board.suffix}", columns, rows, f"{board.where}Readings of the test curve", warn=picked)
-    table.notes = [
-        "Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone.",
-        *cut_note(table.column("cut"), " (*)"),
-    ]
+    table = Table("readings", columns, rows, "Readings of the test curve", warn=picked)
+    apart = "Differences to the chosen epoch are taken seed by seed; their interval is over seeds alone."
+    table.notes = [apart, *cut_note(table, " (*)")]
     return table
 
 
@@ -66,20 +64,15 @@ def _gain(other: Method, chosen: Method) -> list[Any]:
     return [None] * 4 if d is None else [d.mean, d.low, d.high, d.n]
 
 
-def _readings(material: Material, board: Board) -> list[Part]:
-    metric, table = material.metric, table_of(material, board)
+def _readings(board: Board) -> list[Part]:
+    table = table_of(board)
     if not table.rows:
         return []
+    grid = Grid(table, "readings-grid", filters=["epoch"], slice=board.grid)
     gains = [gain for i in table.warn if (gain := table.column("against chosen")[i]) is not None]
-    warning: list[Part] = []
-    if gains:
-        points = "points of " if metric_of(metric).is_share else ""
-        gain = points_of(metric).text(statistics.fmean(gains), signed=True)
-        warning.append(
-            Words(
-                f"{board.where}Rows in red were picked on the test images: no results. Picking them so gives "
-                f"{gain} {points}{called(metric)} on average.",
-                "warning",
-            )
-        )
-    return [*warning, Grid(table, f"readings-grid{board.suffix}", filters=["epoch"], slice=board.grid)]
+    if not gains:
+        return [grid]
+    points = "points of " * metric_of(board.metric).is_share
+    gain = difference_unit(board.metric).text(statistics.fmean(gains), signed=True)
+    warning = "Rows in red were picked on the test images: no results. Picking them so gives "
+    return [Words(f"{warning}{gain} {points}{called(board.metric)} on average.", "warning"), grid]

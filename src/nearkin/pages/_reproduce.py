@@ -10,13 +10,12 @@ import yaml
 from nearkin.comparison.gather import Gathered
 from nearkin.errors import NearkinError
 from nearkin.pages._base import Grid, Lines, Part, Section
-from nearkin.pages._material import Material, final_of
+from nearkin.pages._material import Material
+from nearkin.pages._members import distinct, final_of
 from nearkin.pages._scrub import Scrubber
 from nearkin.present import Column, Table
 from nearkin.runs.listing import describe
 from nearkin.units import SECONDS
-
-NOT_SETTINGS = ("train.seed", "protocol.fold")
 
 
 def section(material: Material, scrub: Scrubber) -> Section:
@@ -25,7 +24,7 @@ def section(material: Material, scrub: Scrubber) -> Section:
     parts: list[Part] = [Lines("command", "Commands", text=_commands(material))]
     if file:
         parts.append(Lines("study-file", "The study's file", text=scrub(file), folded=len(file) > 600))
-    parts += [*_settings(gathered, scrub), _hashes(material), *_versions(gathered)]
+    parts += [*_settings(gathered, scrub), _hashes(gathered), *_versions(gathered)]
     lead = "The same settings, data and split give the same run; its hash is made of them."
     return Section("reproduce", "How to reproduce it", lead, parts)
 
@@ -49,14 +48,14 @@ def _commands(material: Material) -> str:
 
 def explained(lines: Sequence[tuple[str, str]]) -> str:
     """Commands below each other, with what they do beside them."""
-    known = [(command, about) for command, about in lines if command]
-    width = max(len(command) for command, _ in known)
-    return "\n".join(f"{command:{width}}   # {about}" for command, about in known)
+    commands = [(command, about) for command, about in lines if command]
+    width = max(len(command) for command, _ in commands)
+    return "\n".join(f"{command:{width}}   # {about}" for command, about in commands)
 
 
 def _settings(gathered: Gathered, scrub: Scrubber) -> list[Part]:
     """What all runs share once, and for each run what differs: together the whole spec of every run."""
-    members = list({m.run.hash: m for m in gathered.members}.values())
+    members = distinct(gathered.members)
     keys = list(dict.fromkeys(key for member in members for key in member.settings))
     differ = [key for key in keys if len({json.dumps(m.settings.get(key), default=str) for m in members}) > 1]
     shared = {key: members[0].settings[key] for key in keys if key not in differ and key in members[0].settings}
@@ -76,25 +75,16 @@ def _scrubbed(value: Any, scrub: Scrubber) -> Any:
     return value if isinstance(value, int | float | None) else scrub(json.dumps(value, default=str))
 
 
-def _hashes(material: Material) -> Grid:
+def _hashes(gathered: Gathered) -> Grid:
     rows = []
-    for member in {m.run.hash: m for m in material.gathered.members}.values():
+    for member in distinct(gathered.members):
         seconds = final_of(member).get("seconds") if member.done else None
         label = ", ".join(member.labels.values()) or describe(
             {k: v for k, v in member.head["spec"].items() if k in ("loss", "miner")}
         )
-        rows.append(
-            [
-                label or member.settings["loss.name"],
-                member.seed,
-                member.fold,
-                member.run.hash,
-                member.head["data_hash"],
-                member.head["split_hash"],
-                "tested" if member.done else "no result",
-                seconds,
-            ]
-        )
+        place = [label or member.settings["loss.name"], member.seed, member.fold, member.run.hash]
+        hashes = [member.head["data_hash"], member.head["split_hash"]]
+        rows.append([*place, *hashes, "tested" if member.done else "no result", seconds])
     time = Column("seconds", "training time", SECONDS)
     columns: list[Column | str] = ["method", "seed", "fold", "run", "data hash", "split hash", "state", time]
     table = Table("runs", columns, rows, "Runs, data and splits by their hashes")
@@ -104,7 +94,7 @@ def _hashes(material: Material) -> Grid:
 def _versions(gathered: Gathered) -> list[Part]:
     """Of every kind of session that worked on the runs; no names of machines or users, no folders."""
     counts: Counter[tuple[tuple[str, str], ...]] = Counter()
-    for member in {m.run.hash: m for m in gathered.members}.values():
+    for member in distinct(gathered.members):
         try:
             session = member.run.read_json("environment.json")
         except NearkinError:

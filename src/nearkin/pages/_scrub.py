@@ -13,19 +13,19 @@ PATH = re.compile(r"(?<![\w./:<-])(?:~|[A-Za-z]:)?[/\\](?:[^/\\\s'\",;:(){}\[\]<
 class Scrubber:
     """Takes the folders of this machine out of texts; the last name of a path stays."""
 
-    known: list[str] = field(default_factory=list)  # paths that are known as such, whatever is in their names
+    folders: list[str] = field(default_factory=list)  # paths that are known as such, whatever is in their names
 
     @classmethod
     def of(cls, gathered: Gathered) -> "Scrubber":
         """One that knows the folders of these runs."""
-        known = {str(gathered.store.root.resolve()), str(Path.home())}
+        folders = {str(gathered.store.root.resolve()), str(Path.home())}
         for member in gathered.members:
             for value in member.settings.values():
                 if isinstance(value, str) and Path(value).is_absolute():
-                    known.add(value)
-        return cls(sorted((path for path in known if len(path) > 1), key=len, reverse=True))
+                    folders.add(value)
+        return cls(sorted((path for path in folders if len(path) > 1), key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        for path in self.known:
+        for path in self.folders:
             text = text.replace(path, f"…/{Path(path).name}")
         return PATH.sub("…/", text)

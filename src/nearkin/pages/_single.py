@@ -4,26 +4,21 @@ from collections import Counter
 from typing import Any
 
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.config.parse import flatten
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
 from nearkin.pages._base import Figure, Grid, Lines, Part, Section, Words
 from nearkin.pages._first import trust_words
-from nearkin.pages._material import data_name, final_of, untrained_words
-from nearkin.pages._overview import network, protocol, rule
+from nearkin.pages._members import data_name, final_of, network, protocol, rule, split_words, untrained_words
 from nearkin.pages._page import Fact
 from nearkin.pages._reproduce import explained
-from nearkin.pages._words import about, called, metric_column, points_of, unit_of, value_words
+from nearkin.pages._words import about, called, metric_column, value_words
 from nearkin.present import Column, Table
 from nearkin.present import Lines as Curves
 from nearkin.runs.listing import describe
-from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
-from nearkin.statistics.unit import by_class
-from nearkin.units import COUNT, SECONDS, counted
+from nearkin.units import COUNT, GAP, SECONDS, counted
 
-NETWORK = ("model.backbone", "model.weights", "model.pool", "data.size", "data.crop")
 MOST_CLASSES = 500  # rows that the page shows; all are in the download
-GROWS = "a larger gallery has more images to be mistaken for: lower test values alone are no sign of overfitting"
+GROWS = "A larger gallery has more images to be mistaken for: lower test values alone are no sign of overfitting."
 
 
 def first_screen(
@@ -31,7 +26,8 @@ def first_screen(
 ) -> tuple[str, list[str], list[Fact]]:
     """Title, sentences and facts: what it is, how good, what training gave, whether to trust it, what to do next."""
     value, run = member.value(metric), member.run
-    title = f"{'untrained network' if member.untrained else member.settings['loss.name']} on {data_name(member)}"
+    plain = "untrained network" if member.settings.get("model.weights") is None else "pretrained network"
+    title = f"{plain if member.untrained else member.settings['loss.name']} on {data_name(member)}"
     unseen = "images that training never saw"
     if member.settings["protocol.name"] != "within":
         unseen = "images of classes that training never saw"
@@ -76,47 +72,7 @@ def _gain(member: Member, twin: Member, metric: str) -> str:
     if member.seed != twin.seed:
         return f"; its seed is {twin.seed}, not {member.seed}: no difference is taken"
     points = " points" if metric_of(metric).is_share else ""
-    return f"; training gave {points_of(metric).text(value - other, signed=True)}{points}"
-
-
-def twins_of(member: Member, store: Store) -> dict[str, Member]:
-    """The stored untrained networks like this one, tested on the same images: name -> one, of the same seed where there
-    is one."""
-    if member.untrained:
-        return {}
-    twins: dict[str, Member] = {}
-    for run in store.runs():
-        try:
-            text = (run.path / "spec.yaml").read_text(errors="replace")
-        except OSError:  # damaged, or just removed
-            continue
-        if "epochs: 0\n" not in text or member.head["data_hash"] not in text or not run.tested:
-            continue  # most runs are none: do not parse them
-        if run.damage() is not None:
-            continue
-        words = flatten(run.stored)
-        same = all(words.get(key) == member.settings.get(key) for key in NETWORK)
-        if words.get("train.epochs") != 0 or not same or not _same_test(member.run, run):
-            continue
-        pooled = words["model.head"] == "none"
-        if not pooled and any(words[key] != member.settings[key] for key in ("model.head", "model.dim")):
-            continue
-        name = "pooled feature" if pooled else "random head"
-        twin = Member({}, words["train.seed"], words.get("protocol.fold"), run, name)
-        if name not in twins or twin.seed == member.seed:
-            twins[name] = twin
-    return twins
-
-
-def _same_test(first: Run, second: Run) -> bool:
-    """Are the same rows queries and gallery? The training rows of the two may differ."""
-    if first.head()["split_hash"] == second.head()["split_hash"]:
-        return True
-    rows = [
-        {key: split.get(key) for key in ("query", "gallery")}
-        for split in (first.read_json("split.json"), second.read_json("split.json"))
-    ]
-    return rows[0] == rows[1] and rows[0]["query"] is not None
+    return f"; training gave {difference_unit(metric).text(value - other, signed=True)}{points}"
 
 
 def result_section(member: Member, twins: dict[str, Member]) -> Section:
@@ -136,7 +92,7 @@ def result_section(member: Member, twins: dict[str, Member]) -> Section:
     table.title, table.notes = "Test metrics", notes
     facts = {
         "data": f"{data_name(member)}, data hash {member.head['data_hash']}",
-        "images and classes": _split(final) or "–",
+        "images and classes": split_words(final) or GAP,
         "protocol": protocol(member),
         "choice of the epoch": rule(final),
         "network": network(member),
@@ -145,17 +101,12 @@ def result_section(member: Member, twins: dict[str, Member]) -> Section:
         "training time": None if final.get("seconds") is None else SECONDS.text(final["seconds"]),
         "settings, where they differ from the defaults": describe(member.head["spec"]),
     }
-    made = Table("facts", ["what", "value"], [list(fact) for fact in facts.items()], "How it was made")
-    parts: list[Part] = [Grid(table, "result"), Grid(made)]
+    how = Table("facts", ["what", "value"], [list(fact) for fact in facts.items()], "How it was made")
+    parts: list[Part] = [Grid(table, "result"), Grid(how)]
     if not final["validation"] and not member.untrained:
         parts.insert(0, Words("There were no validation images: the epoch is the last one, by rule.", "warning"))
     lead = "What the test gave, and what a network without training gives on the same images."
     return Section("results", "The result", lead, parts)
-
-
-def _split(final: dict[str, Any]) -> str:
-    """How many images and classes trained, validated and tested, in words."""
-    return str(final.get("split", "")).partition("; split")[0]
 
 
 def curve_section(member: Member, metric: str, select: str) -> Section | None:
@@ -172,8 +123,8 @@ def curve_section(member: Member, metric: str, select: str) -> Section | None:
     if rows:
         splits = {str(row[0]).split()[0]: None for row in rows}
         notes = ["The test curve was joined after the run was final: it chose nothing."] if "test" in splits else []
-        if "validation" in splits and _split(final):
-            notes.append(f"{_split(final).capitalize()}. {GROWS.capitalize()}.")
+        if "validation" in splits and split_words(final):
+            notes.append(f"{split_words(final).capitalize()}. {GROWS}")
         chart = Curves(
             name="curve",
             title=" and ".join(splits).capitalize(),
@@ -209,18 +160,16 @@ def class_section(member: Member, metric: str) -> Section | None:
 def class_table(member: Member, metric: str) -> Table | None:
     """Class, number of queries and mean metrics, the weakest first."""
     names = dict.fromkeys((metric, "recall@1", "map_at_r", "r_precision"))
-    stored = {name: values for name in names if (values := values_per_query(member.run, name)) is not None}
-    if not stored:
+    grouped = {name: classes for name in names if (classes := member.by_class(name)) is not None}
+    if not grouped:
         return None
-    labels = [str(label) for label in next(iter(stored.values()))[0]]
-    means: list[dict[str, float]] = []
-    for values in stored.values():
-        grouped = by_class(*values)
-        means.append({} if grouped is None else dict(zip(grouped.classes, grouped.means.tolist(), strict=True)))
-    count, sign = Counter(labels), metric_of(next(iter(stored))).sign or 1
-    order = sorted(sorted(set(labels)), key=lambda label: sign * means[0].get(label, sign * float("inf")))
+    means = [dict(zip(classes.classes, classes.means.tolist(), strict=True)) for classes in grouped.values()]
+    first, sign = next(iter(grouped)), metric_of(next(iter(grouped))).sign or 1
+    labels, _ = values_per_query(member.run, first) or ([], [])
+    count = Counter(map(str, labels))
+    order = sorted(sorted(count), key=lambda label: sign * means[0].get(label, sign * float("inf")))
     rows = [[label, count[label], *(mean.get(label) for mean in means)] for label in order]
-    columns: list[Column | str] = ["class", Column("queries", unit=COUNT), *map(metric_column, stored)]
+    columns: list[Column | str] = ["class", Column("queries", unit=COUNT), *map(metric_column, grouped)]
     return Table("classes", columns, rows)
 
 

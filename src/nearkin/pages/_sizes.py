@@ -9,14 +9,15 @@ from nearkin.comparison.gather import Member
 from nearkin.comparison.method import kind_of
 from nearkin.comparison.rows import row_of
 from nearkin.evaluation.metrics.base import metric_of
-from nearkin.pages._base import Figure, Part, Section
-from nearkin.pages._material import Board, Material, year_of
+from nearkin.pages._base import Part, Section
+from nearkin.pages._board import Board, by_board
+from nearkin.pages._members import stored_metrics, year_of
 from nearkin.pages._slicing import Slicing
-from nearkin.pages._words import called, cut_note, ends, interval_of, mean_columns
+from nearkin.pages._words import called, ends, mean_columns, means_figure, span_columns
 from nearkin.present import Bars, Column, Lines, Table
 from nearkin.statistics.intervals import mean_interval
 from nearkin.statistics.unit import Nothing, Row, common
-from nearkin.units import COUNT, POINTS, SHARE
+from nearkin.units import COUNT, SHARE
 
 # setting -> (heading, beginnings of settings that go with it and may differ)
 VARIED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -28,34 +29,24 @@ VARIED: dict[str, tuple[str, tuple[str, ...]]] = {
     "regulariser.p_switch": ("p_switch", ()),
 }
 NEVER = ("model.dim", "model.head")  # they go with no other setting
-ALWAYS = (
-    "train.seed",
-    "protocol.fold",
-    "train.device",
-    "train.loaders",
-    "train.curve",
-    "data.root",
-    "data.cache",
-    "purpose",
-)
+ALWAYS = {"train.seed", "protocol.fold", "train.device", "train.loaders", "train.curve"}
+ALWAYS |= {"data.root", "data.cache", "purpose"}
 KS = (1, 2, 4, 8)
+UNLIKE = (
+    "Points that stand beside each other are not all over the same seeds and folds: a part of what they differ by may "
+    "be luck. The leaderboard takes differences on common seeds."
+)
 
 
-def section(material: Material) -> Section | None:
+def section(boards: list[Board]) -> Section | None:
     """None where no setting varies by itself and no recall is stored."""
-    parts: list[Part] = []
-    for board in material.boards:
-        for key in VARIED:
-            parts += _curve(material, board, key)
-        parts += _rho_bars(material, board) + _recalls(material, board)
-    if not parts:
-        return None
     lead = "One setting at a time, all others equal."
-    return Section("settings", "Settings, as the literature draws them", lead, parts)
+    return by_board(boards, "settings", "Settings, as the literature draws them", lead, _curves, _rho_bars, _recalls)
 
 
-def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> list[list[Member]]:
-    """Trained members that differ in nothing but one setting, and in settings that begin with what goes with it."""
+def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> dict[str, list[Member]]:
+    """Trained members that differ in nothing but one setting, and in settings that begin with what goes with it; by
+    what the study calls all of a group's members, else by the loss. A star tells equal names apart."""
 
     def free(name: str) -> bool:
         return name == key or name in ALWAYS or (name.startswith(beside) and name not in NEVER)
@@ -65,20 +56,15 @@ def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ())
         if not member.untrained:
             rest = sorted((name, str(value)) for name, value in member.settings.items() if not free(name))
             groups.setdefault((kind_of(member), *rest), []).append(member)
-    return list(groups.values())
-
-
-def _named(groups: Iterable[list[Member]]) -> dict[str, list[Member]]:
-    """Groups by what the study calls all of a group's members; else by the loss. A star tells equal names apart."""
     names: dict[str, list[Member]] = {}
-    for members in groups:
-        first = members[0]
-        shared = [label for axis, label in first.labels.items() if all(m.labels.get(axis) == label for m in members)]
+    for alike in groups.values():
+        first = alike[0]
+        shared = [label for axis, label in first.labels.items() if all(m.labels.get(axis) == label for m in alike)]
         loss, miner = first.settings["loss.name"], first.settings.get("miner.name")
         name = ", ".join(shared) or (f"{loss} + {miner}" if miner else loss)
         while name in names:
             name += " *"
-        names[name] = members
+        names[name] = alike
     return names
 
 
@@ -96,64 +82,61 @@ def _cells(row: Row, metric: str) -> list[Any]:
     return [*ends(mean_interval(values, bounds=metric_of(metric).bounds) if values else None), len(values)]
 
 
-def _unlike(lines: Iterable[Sequence[Row]]) -> list[str]:
+def _unlike(lines: Iterable[Iterable[Row]]) -> list[str]:
     """What must be said where points of one line stand on different seeds or folds."""
-    for rows in lines:
-        if len({(tuple(sorted(row.values)), frozenset(place.fold for place in row.places)) for row in rows}) > 1:
-            return [
-                "Points that stand beside each other are not all over the same seeds and folds: a part of what "
-                "they differ by may be luck. The leaderboard takes differences on common seeds."
-            ]
-    return []
+    places = [{(tuple(sorted(row.values)), frozenset(p.fold for p in row.places)) for row in rows} for rows in lines]
+    return [UNLIKE] if any(len(place) > 1 for place in places) else []
 
 
-def _curve(material: Material, board: Board, key: str) -> list[Part]:
-    name, beside = VARIED[key]
-    metric, rows, lines = material.metric, [], []
-    known = [member for member in board.members if member.settings.get(key) is not None]
-    varied = [group for group in groups_of(known, key, beside) if len({str(m.settings[key]) for m in group}) > 1]
-    for label, members in _named(varied).items():
+def _curves(board: Board) -> list[Part]:
+    return [part for key in VARIED for part in _curve(board, key)]
+
+
+def _curve(board: Board, key: str) -> list[Part]:
+    (name, beside), metric = VARIED[key], board.metric
+    rows: list[list[Any]] = []
+    lines = []
+    candidates = [member for member in board.members if member.settings.get(key) is not None]
+    for label, members in groups_of(candidates, key, beside).items():
         values = sorted({m.settings[key] for m in members}, key=lambda v: (isinstance(v, str), v))
+        if len(values) < 2:
+            continue
         points = {value: _row(label, [m for m in members if m.settings[key] == value], metric) for value in values}
         points = {value: row for value, row in points.items() if row.values}
-        lines.append(list(points.values()))
+        lines.append(points.values())
         rows += [[label, value, *_cells(row, metric)] for value, row in points.items()]
     if not rows:
         return []
-    columns: list[Column | str] = ["method", name, *mean_columns(metric), Column("seeds", unit=COUNT)]
-    table = Table(f"{name.replace(' ', '-')}{board.suffix}", columns, rows)
-    numbers = [v for v in table.column(name) if not isinstance(v, str)]
-    chart = Lines(
-        name=f"by-{key.rpartition('.')[2].replace('_', '-')}{board.suffix}",
-        title=f"{board.where}{called(metric)} over {name}",
-        table=table,
-        x=name,
-        by="method",
-        **interval_of(metric),
-        log=key == "model.dim" and len(numbers) > 2,
-        visible=10,
-        alt=f"{called(metric)} over {name}, {', '.join(map(str, dict.fromkeys(table.column(name))))}: "
-        "mean and 95 % interval over seeds.",
-        notes=[*_unlike(lines), *cut_note(table.column("cut"))],
-    )
-    return [Figure(chart, Slicing())]
+    table = Table(name.replace(" ", "-"), ["method", name, *mean_columns(metric), Column("seeds", unit=COUNT)], rows)
+    values = list(dict.fromkeys(table.column(name)))
+    looks = {
+        "name": f"by-{key.rpartition('.')[2].replace('_', '-')}",
+        "title": f"{called(metric)} over {name}",
+        "x": name,
+        "by": "method",
+        "log": key == "model.dim" and len(rows) > 2,
+        "visible": 10,
+        "alt": f"{called(metric)} over {name}, {', '.join(map(str, values))}: mean and 95 % interval over seeds.",
+    }
+    return [means_figure(Lines, table, metric, Slicing(), notes=_unlike(lines), **looks)]
 
 
-def _rho_bars(material: Material, board: Board) -> list[Part]:
+def _rho_bars(board: Board) -> list[Part]:
     """Each loss with and without rho switching; p is the one with the best validation, where there is any."""
-    metric, rows, lines, chosen_everywhere = material.metric, [], [], True
-    known = [member for member in board.members if member.settings.get("regulariser.name") in (None, "rho")]
-    for label, members in _named(groups_of(known, "regulariser.p_switch", ("regulariser",))).items():
+    metric, lines, chosen_everywhere = board.metric, [], True
+    rows: list[list[Any]] = []
+    candidates = [member for member in board.members if member.settings.get("regulariser.name") in (None, "rho")]
+    for label, members in groups_of(candidates, "regulariser.p_switch", ("regulariser",)).items():
         sides: dict[float, list[Member]] = {}
         for member in members:
             sides.setdefault(float(member.settings.get("regulariser.p_switch") or 0.0), []).append(member)
         if 0.0 not in sides or len(sides) < 2:
             continue
-        chosen = best_validated({p: runs for p, runs in sides.items() if p > 0}, material.gathered.select)
+        chosen = best_validated({p: runs for p, runs in sides.items() if p > 0}, board.gathered.select)
         chosen_everywhere = chosen_everywhere and chosen is not None
         switched = sorted(p for p in sides if p > 0) if chosen is None else [chosen]
         shown = {p: _row(label, sides[p], metric) for p in (0.0, *switched)}
-        lines.append(list(shown.values()))
+        lines.append(shown.values())
         for p, row in shown.items():
             bar = "without" if p == 0 else "with rho switching" if chosen is not None else f"p_switch {p:g}"
             rows += [[label, bar, p, *_cells(row, metric)]] if row.values else []
@@ -162,26 +145,16 @@ def _rho_bars(material: Material, board: Board) -> list[Part]:
     note = "p_switch is the one with the best mean on validation images, not on test images."
     if not chosen_everywhere:
         note = "Without validation on common seeds no p_switch can be chosen: there is one bar for each."
-    columns: list[Column | str] = [
-        "method",
-        "regulariser",
-        "p_switch",
-        *mean_columns(metric),
-        Column("seeds", unit=COUNT),
-    ]
-    table = Table(f"rho-switching{board.suffix}", columns, rows)
-    chart = Bars(
-        name=f"rho-switching{board.suffix}",
-        title=f"{board.where}With and without rho switching",
-        table=table,
-        x="method",
-        by="regulariser",
-        **interval_of(metric),
-        lying=True,
-        alt=f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals.",
-        notes=[note, *_unlike(lines), *cut_note(table.column("cut"))],
-    )
-    return [Figure(chart, Slicing())]
+    columns = ["method", "regulariser", "p_switch", *mean_columns(metric), Column("seeds", unit=COUNT)]
+    looks: dict[str, Any] = {
+        "title": "With and without rho switching",
+        "x": "method",
+        "by": "regulariser",
+        "lying": True,
+    }
+    alt = f"Pairs of bars: {called(metric)} of each loss without and with rho switching, with 95 % intervals."
+    table, notes = Table("rho-switching", columns, rows), [note, *_unlike(lines)]
+    return [means_figure(Bars, table, metric, Slicing(), notes=notes, alt=alt, **looks)]
 
 
 def best_validated(sides: dict[float, list[Member]], select: str) -> float | None:
@@ -195,36 +168,22 @@ def best_validated(sides: dict[float, list[Member]], select: str) -> float | Non
     return list(sides)[int(np.argmax((metric_of(select).sign or 1) * shared.values.mean(axis=1)))]
 
 
-def _recalls(material: Material, board: Board) -> list[Part]:
+def _recalls(board: Board) -> list[Part]:
     """Recall@1, 2, 4, 8 of every method, in the order in which their papers appeared."""
-    stored = set(material.stored_metrics())
+    stored = set(stored_metrics(board.gathered))
     ks = [k for k in KS if f"recall@{k}" in stored]
-    dated = [
-        (year, place, method)
-        for place, method in enumerate(board.trained)
-        if (year := year_of(method.members[0])) is not None
-    ]
+    dated = [(year, method) for method in board.trained if (year := year_of(method.members[0])) is not None]
     if len(ks) < 2 or len(dated) < 2:
         return []
-    rows, methods = list[list[Any]](), {}
-    for year, _, method in sorted(dated, key=lambda dating: dating[:2]):
+    rows: list[list[Any]] = []
+    methods = {}
+    for year, method in sorted(dated, key=lambda pair: pair[0]):
         methods[name := f"{method.name} ({year})"] = method.name
         for k in ks:
             if (interval := board.interval(method, f"recall@{k}")) is not None:
                 rows.append([name, str(year), f"Recall@{k}", *ends(interval)])
-    span = Column("low", "95 % interval", POINTS, to="high", star="cut")
-    columns: list[Column | str] = ["method", "year", "metric", Column("recall", "Recall@k", SHARE), span]
-    columns += [Column("high", unit=POINTS), "cut"]
-    table = Table(f"recall-by-year{board.suffix}", columns, rows)
-    chart = Bars(
-        name=f"recall-by-year{board.suffix}",
-        title=f"{board.where}Recall@k in order of publication",
-        table=table,
-        x="method",
-        **interval_of("recall"),
-        by="metric",
-        lying=True,
-        alt="Recall at " + ", ".join(map(str, ks)) + " of every method, oldest paper first.",
-        notes=cut_note(table.column("cut")),
-    )
-    return [Figure(chart, board.slicing(methods))]
+    recall = [Column("recall", "Recall@k", SHARE), *span_columns("recall@1", star="cut"), "cut"]
+    table = Table("recall-by-year", ["method", "year", "metric", *recall], rows)
+    looks: dict[str, Any] = {"title": "Recall@k in order of publication", "x": "method", "by": "metric", "lying": True}
+    alt = f"Recall at {', '.join(map(str, ks))} of every method, oldest paper first."
+    return [means_figure(Bars, table, "recall", board.slicing(methods), alt=alt, **looks)]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nearkin.present import Bars, Chart, Dots, Lines, Points
-from nearkin.present.chart import ROW, escaped
+from nearkin.present import Chart
+from nearkin.present.drawing import escaped
 
 MOST = 30  # names along an axis, or lines, that can still be told apart
 
@@ -30,36 +30,21 @@ class Slicing:
 
     def data(self, chart: Chart) -> dict[str, Any]:
         """What the page's script needs: where a trace has the names, and which method each name is."""
-        called = self.methods or {}
-        names = [[escaped(name), str(called.get(name, name))] for name in names_of(chart)]
-        traces = max(1, len(chart.groups()))
-        row = max(ROW, 16 * traces) if isinstance(chart, Bars) else ROW if isinstance(chart, Dots) else 0
-        return {"slice": self.grid, "most": self.most, "names": names, "at": _place(chart), "row": row}
+        methods, (_, place) = self.methods or {}, chart.naming
+        names = [[escaped(name), str(methods.get(name, name))] for name in names_of(chart)]
+        row = chart.row_height() if chart.sideways else 0
+        return {"slice": self.grid, "most": self.most, "names": names, "at": place, "row": row}
+
+    def first(self, chart: Chart) -> Chart:
+        """The same chart with the names that are drawn at first."""
+        names = names_of(chart)
+        if len(names) <= self.most:
+            return chart
+        at, first = chart.table.header.index(chart.naming[0]), set(names[: self.most])
+        rows = [row for row in chart.table.rows if str(row[at]) in first]
+        return replace(chart, table=replace(chart.table, rows=rows))
 
 
 def names_of(chart: Chart) -> list[str]:
     """What a chart calls its rows, in the order of its table."""
-    column = _column(chart)
-    return list(dict.fromkeys(str(row[column]) for row in chart.table if row[chart.y] is not None))
-
-
-def first_rows(chart: Chart, most: int = MOST) -> Chart:
-    """The same chart with the first names alone."""
-    names = names_of(chart)
-    if len(names) <= most:
-        return chart
-    at, kept = chart.table.header.index(_column(chart)), set(names[:most])
-    return replace(chart, table=replace(chart.table, rows=[row for row in chart.table.rows if str(row[at]) in kept]))
-
-
-def _column(chart: Chart) -> str:
-    """The column that names rows: methods, not epochs or seconds."""
-    name = chart.by if isinstance(chart, Lines) else chart.text if isinstance(chart, Points) else chart.x
-    return name or chart.x
-
-
-def _place(chart: Chart) -> str:
-    """Where plotly's traces have the names."""
-    if isinstance(chart, Lines):
-        return "name"
-    return "text" if isinstance(chart, Points) else "y" if chart.sideways else "x"
+    return list(dict.fromkeys(str(row[chart.naming[0]]) for row in chart.table if row[chart.y] is not None))

@@ -4,49 +4,36 @@ import numpy as np
 from scipy import stats
 
 from nearkin.pages._base import Figure, Part, Section
-from nearkin.pages._material import Board, Material
-from nearkin.pages._words import called, cut_note, ends, interval_of, mean_columns
+from nearkin.pages._board import Board, by_board
+from nearkin.pages._members import distinct, stored_metrics
+from nearkin.pages._words import called, ends, mean_columns, means_figure
 from nearkin.present import Column, Heatmap, Points, Table
 from nearkin.units import NUMBER
 
 RHO = "train.rho"
 
 
-def section(material: Material) -> Section | None:
+def section(boards: list[Board]) -> Section | None:
     """None where there is nothing to correlate."""
-    parts = [part for board in material.boards for part in (*_rho(material, board), *_metrics(material, board))]
-    if not parts:
-        return None
     lead = "Spectral decay of the training embeddings against the result, and metrics against each other."
-    return Section("correlations", "What goes together", lead, parts)
+    return by_board(boards, "correlations", "What goes together", lead, _rho, _metrics)
 
 
-def _rho(material: Material, board: Board) -> list[Part]:
-    metric, rows = material.metric, []
+def _rho(board: Board) -> list[Part]:
+    metric, rows = board.metric, []
     for method in board.trained if metric != RHO else ():
         rho = board.interval(method, RHO)
         if rho is not None and method.interval is not None:
             rows.append([method.name, method.kind, rho.mean, *ends(method.interval)])
     if len(rows) < 3:
         return []
-    rho_column = Column("rho", "ρ of the training embeddings", NUMBER)
-    table = Table(f"rho{board.suffix}", ["method", "kind", rho_column, *mean_columns(metric)], rows)
+    columns: list[Column | str] = ["method", "kind", Column("rho", "ρ of the training embeddings", NUMBER)]
+    table = Table("rho", [*columns, *mean_columns(metric)], rows)
     words = correlation_words(np.array(table.column("rho")), np.array(table.column(metric)))
-    chart = Points(
-        name=f"rho{board.suffix}",
-        title=f"{board.where}{called(metric)} against spectral decay ρ",
-        table=table,
-        x="rho",
-        by="kind",
-        **interval_of(metric),
-        text="method",
-        alt=f"{len(rows)} trained methods, means over seeds. {words}",
-        notes=[
-            "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause.",
-            *cut_note(table.column("cut")),
-        ],
-    )
-    return [Figure(chart, board.slicing(most=1000))]
+    caution = "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause."
+    looks = {"x": "rho", "by": "kind", "text": "method", "title": f"{called(metric)} against spectral decay ρ"}
+    alt = f"{len(rows)} trained methods, means over seeds. {words}"
+    return [means_figure(Points, table, metric, board.slicing(most=1000), alt=alt, notes=[caution], **looks)]
 
 
 def correlation_words(x: np.ndarray, y: np.ndarray) -> str:
@@ -58,20 +45,18 @@ def correlation_words(x: np.ndarray, y: np.ndarray) -> str:
     return f"Over these {len(x)} Pearson's correlation is {pearson:.2f}, Spearman's {spearman:.2f}; neither is tested."
 
 
-def _metrics(material: Material, board: Board) -> list[Part]:
-    runs = list({member.run.hash: member for member in board.members if not member.untrained}.values())
-    if len(runs) < 4:
-        return []
-    values = {name: [member.value(name) for member in runs] for name in [*material.stored_metrics(), RHO]}
+def _metrics(board: Board) -> list[Part]:
+    runs = [member for member in distinct(board.members) if not member.untrained]
+    values = {name: [member.value(name) for member in runs] for name in [*stored_metrics(board.gathered), RHO]}
     varied = {name: numbers for name, numbers in values.items() if None not in numbers and len(set(numbers)) > 1}
-    if len(varied) < 2:
+    if len(runs) < 4 or len(varied) < 2:
         return []
     correlations = np.corrcoef(np.array(list(varied.values()), dtype=float))
     rows = [[a, b, float(correlations[i, j])] for i, a in enumerate(varied) for j, b in enumerate(varied)]
-    table = Table(f"metric-correlation{board.suffix}", ["metric", "with", Column("correlation", unit=NUMBER)], rows)
+    table = Table("metric-correlation", ["metric", "with", Column("correlation", unit=NUMBER)], rows)
     chart = Heatmap(
-        name=f"metric-correlation{board.suffix}",
-        title=f"{board.where}Correlation between metrics",
+        name="metric-correlation",
+        title="Correlation between metrics",
         table=table,
         x="with",
         y="metric",

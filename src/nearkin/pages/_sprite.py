@@ -3,7 +3,6 @@
 import base64
 import io
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -17,17 +16,18 @@ QUALITY = 75  # a photograph then takes about 1 kB
 GREY = 128  # where a sheet has no thumbnail
 
 
-class Sprite:
+class Sprite(Part):
     """Collects thumbnails and puts them into one picture, as a data URI in a stylesheet. After 10,000 of them a second
-    sheet begins.
+    sheet begins. It is a part of the page, once, anywhere in it.
 
     Example:
         sprite = Sprite()
         index = sprite.add(("81ed28", 17), image)               # (64, 64, 3) uint8
-        thumb(index, "a cat"), sprite.part()                    # to be written into the page
+        thumb(index, "a cat")                                   # to be written into the page
     """
 
     def __init__(self) -> None:
+        super().__init__("sprite", "")
         self.tiles: list[np.ndarray] = []  # each (TILE, TILE, 3)
         self.places: dict[Hashable, int] = {}
 
@@ -46,22 +46,11 @@ class Sprite:
         size = COLUMNS * ROWS
         return [_sheet(self.tiles[start : start + size]) for start in range(0, len(self.tiles), size)]
 
-    def part(self) -> Part:
-        """What brings the pictures into the page; once, anywhere in it."""
-        return SpritePart("sprite", "", sprite=self)
-
-
-@dataclass
-class SpritePart(Part):
-    """The stylesheet with the sprite in it, made when the page is written: later thumbnails are in it, too."""
-
-    sprite: Sprite = field(default_factory=Sprite)
-
     def html(self) -> Markup:
-        """<style>; empty without thumbnails."""
+        """<style>, made when the page is written: later thumbnails are in it, too; empty without any."""
         rules = [
             f".sheet-{i}{{background-image:url({data_uri(encoded(sheet), form())})}}"
-            for i, sheet in enumerate(self.sprite.sheets())
+            for i, sheet in enumerate(self.sheets())
         ]
         return Markup(f"<style>{''.join(rules)}</style>") if rules else Markup("")  # base64: nothing to escape
 

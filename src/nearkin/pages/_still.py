@@ -1,8 +1,10 @@
 """A map of thumbnails as one picture: borders have the colours of classes, and three regions are magnified below."""
 
 import colorsys
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -16,21 +18,10 @@ LARGE, ACROSS, GAP = 66, 6, 40  # a magnified thumbnail, how many of them side b
 REGION = 204  # side of a region on the map
 REGIONS = "ABC"
 PAPER, INK = "#ffffff", "#1b1b1b"
-# of the coloured classes, as in pictures.css
-COLOURS = (
-    "#1f77b4",
-    "#d1600a",
-    "#2a8f2a",
-    "#c8323c",
-    "#8a5fc0",
-    "#8c564b",
-    "#c94fa5",
-    "#6b7a00",
-    "#0f8fa3",
-    "#b8860b",
-    "#4056a1",
-    "#3f7f5f",
-)
+STYLES = (files("nearkin.pages") / "assets" / "pictures.css").read_text(encoding="utf-8")
+COLOURS = re.findall(
+    r"--k\d+: (#\w+)", STYLES.partition("@media (prefers-color-scheme: dark)")[0]
+)  # of coloured classes
 
 
 @dataclass

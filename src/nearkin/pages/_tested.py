@@ -12,6 +12,7 @@ from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.inputs import Sets, make_sets
 from nearkin.evaluation.search import neighbours
+from nearkin.pages._members import untrained_words
 from nearkin.progress import bar, note_once
 from nearkin.runs.store import Run
 from nearkin.runs.tested import TestSet, paths_of, values_per_query
@@ -27,63 +28,34 @@ class Nearest:
     similarity: np.ndarray  # (Q, k) cosines
 
 
-@dataclass
-class Tested:
+@dataclass(frozen=True, kw_only=True)
+class Tested(TestSet):
     """The N test images of a stored run, and who lies beside whom. A place is a number below N.
 
     Parameters:
         run: the run.
         name: what the page calls it: its method.
-        images: their embeddings, labels, roles and rows.
+        rows: (N,) rows of the data set.
         paths: (N,) the files below the root of the data; None where they were not kept.
     """
 
     run: Run
     name: str
-    images: TestSet
+    rows: np.ndarray
     paths: list[str] | None = None
-
-    __test__ = False  # pytest: this is no test
 
     @classmethod
     def of(cls, run: Run, name: str = "") -> "Tested":
         """From the files of a run; a NearkinError where it holds no embeddings."""
-        return cls(run, name or run.hash, TestSet.of(run), paths_of(run))
-
-    @property
-    def z(self) -> torch.Tensor:
-        """(N, D) raw embeddings."""
-        return self.images.z
-
-    @property
-    def labels(self) -> np.ndarray:
-        """(N,) class names."""
-        return self.images.labels
-
-    @property
-    def roles(self) -> np.ndarray:
-        """(N,) query, gallery or both."""
-        return self.images.roles
-
-    @property
-    def rows(self) -> np.ndarray:
-        """(N,) rows of the data set; where there are none, the places."""
-        return np.arange(len(self.labels)) if self.images.rows is None else self.images.rows
-
-    @property
-    def query(self) -> np.ndarray:
-        """(Q,) places of the queries."""
-        return self.images.query
-
-    @property
-    def gallery(self) -> np.ndarray:
-        """(G,) places of the images that are searched."""
-        return self.images.gallery
+        images = TestSet.of(run)
+        z, labels, roles, rows = images.z, images.labels, images.roles, images.rows
+        assert rows is not None  # it has those of every stored run
+        return cls(z=z, labels=labels, roles=roles, rows=rows, run=run, name=name or run.hash, paths=paths_of(run))
 
     @cached_property
     def sets(self) -> Sets:
         """Queries and gallery, checked."""
-        if self.images.plain:
+        if self.plain:
             return make_sets(self.z, self.labels, None, None, "cosine")
         return make_sets(self.z, self.labels, self.query, self.gallery, "cosine")
 
@@ -99,11 +71,11 @@ class Tested:
         sets = self.sets
         if "nearest" in self.__dict__ and k <= self.nearest.place.shape[1]:
             return Nearest(self.nearest.place[queries, :k], self.nearest.similarity[queries, :k])
-        own = None if sets.self_index is None else sets.self_index[queries]
-        return self._search(sets.query[torch.from_numpy(queries)], own, min(k, sets.available))
+        itself = None if sets.self_index is None else sets.self_index[queries]
+        return self._search(sets.query[torch.from_numpy(queries)], itself, min(k, sets.available))
 
-    def _search(self, query: torch.Tensor, own: np.ndarray | None, k: int, **options) -> Nearest:
-        nearest = neighbours(query, self.sets.gallery, k, self_index=own, **options)
+    def _search(self, query: torch.Tensor, itself: np.ndarray | None, k: int, **options) -> Nearest:
+        nearest = neighbours(query, self.sets.gallery, k, self_index=itself, **options)
         return Nearest(self.gallery[nearest.index.numpy()], nearest.similarity.numpy())
 
     @cached_property
@@ -112,6 +84,20 @@ class Tested:
         metric."""
         stored = values_per_query(self.run, "map_at_r")
         return stored[1] if stored is not None and len(stored[1]) == len(self.query) else None
+
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """Row of the data set -> place."""
+        return {int(row): place for place, row in enumerate(self.rows)}
+
+    @cached_property
+    def query_of(self) -> dict[int, int]:
+        """Row of the data set -> number of the query."""
+        return {int(self.rows[place]): q for q, place in enumerate(self.query)}
+
+    def image(self, row: int) -> str:
+        """What a page calls the image of a row: its file, where there is one."""
+        return self.file(self.place_of[row]) or f"image {row}"
 
     def file(self, place: int) -> str:
         """The file of an image below the root of its data; of one that lies elsewhere only its name."""
@@ -145,10 +131,17 @@ def _beside(member: Member, methods: Sequence[Method]) -> Tested | None:
         other = other or first_member(method)
         if all(member.head[key] == other.head[key] for key in ("data_hash", "split_hash")):
             try:
-                return Tested.of(other.run, method.name)
+                return Tested.of(other.run, row_name(method))
             except NearkinError as error:  # its embeddings are gone
                 note_once(f"{error}; its pictures are left out")
     return None
+
+
+def row_name(method: Method) -> str:
+    """What a row is called beside pictures: a pretrained network is not called untrained."""
+    if method.trained or method.members[0].settings.get("model.weights") is None:
+        return method.name
+    return f"{method.name.removesuffix(' (untrained)')}, {untrained_words(method.members[0])}"
 
 
 def first_member(method: Method) -> Member:

@@ -1,14 +1,14 @@
-"""Metrics and their intervals as a page writes them."""
+"""Metrics as a page writes them: in sentences, in tables with their intervals, in charts of means."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nearkin.comparison.gather import Member
-from nearkin.evaluation.metrics.base import metric_of
-from nearkin.present import Column
+from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
+from nearkin.pages._base import Figure
+from nearkin.pages._slicing import Slicing
+from nearkin.present import Chart, Column, Table
 from nearkin.statistics.intervals import Interval
-from nearkin.units import NUMBER, POINTS, SHARE, Unit
 
 # as papers write them; others go by the names they have here
 CALLED = {
@@ -47,16 +47,6 @@ def about(metric: str) -> str:
     return f"{words}." if words.startswith(called(metric).partition("@")[0]) else f"{called(metric)}: {words}."
 
 
-def unit_of(metric: str) -> Unit:
-    """How its values are written: shares in per cent."""
-    return SHARE if metric_of(metric).is_share else NUMBER
-
-
-def points_of(metric: str) -> Unit:
-    """How differences and the ends of intervals are written: shares in points."""
-    return POINTS if metric_of(metric).is_share else NUMBER
-
-
 def value_words(metric: str, value: float | None) -> str:
     """A value with its unit: 12.34 %."""
     return f"{unit_of(metric).text(value)} {unit_of(metric).mark}".strip()
@@ -69,7 +59,7 @@ def metric_column(metric: str) -> Column:
 
 def span_columns(metric: str, heading: str = "95 % interval", **looks: Any) -> list[Column]:
     """The two columns of an interval, shown as one."""
-    unit = points_of(metric)
+    unit = difference_unit(metric)
     return [Column("low", heading, unit, to="high", **looks), Column("high", unit=unit)]
 
 
@@ -84,16 +74,21 @@ def ends(interval: Interval | None) -> list[Any]:
     return [None] * 4 if interval is None else [interval.mean, interval.low, interval.high, interval.cut]
 
 
-def cut_note(cut: Iterable[bool | None], mark: str = "") -> list[str]:
+def cut_note(table: Table, mark: str = "") -> list[str]:
     """What is said below intervals some of which are cut; `mark` is how those are marked."""
-    return [f"Intervals that would leave the range of the metric{mark} are cut at its end."] if any(cut) else []
+    cut = "cut" in table.header and any(table.column("cut"))
+    return [f"Intervals that would leave the range of the metric{mark} are cut at its end."] if cut else []
 
 
-def interval_of(metric: str) -> dict[str, Any]:
-    """The columns that charts of a metric with its interval draw."""
-    return {"y": metric, "low": "low", "high": "high"}
+def means_figure(
+    form: type[Chart], table: Table, metric: str, slicing: Slicing, *, notes: Iterable[str] = (), **looks: Any
+) -> Figure:
+    """A chart of means with their intervals, columns of a table that has `mean_columns`; it is called as the table."""
+    looks = {"name": table.name, "y": metric, "low": "low", "high": "high"} | looks
+    return Figure(form(table=table, notes=[*notes, *cut_note(table)], **looks), slicing)
 
 
-def method_of(member: Member) -> str:
-    """What the study calls a run's method; else its loss."""
-    return ", ".join(member.labels.values()) or str(member.settings["loss.name"])
+def only_value(values: Iterable[Any]) -> Any:
+    """The one value that all have; else all of them, in words."""
+    distinct: Sequence[Any] = list(dict.fromkeys(values))
+    return distinct[0] if len(distinct) == 1 else ", ".join(map(str, distinct))

@@ -84,27 +84,19 @@ def report(
     folder = None if export is None else Path(export).expanduser()
     if folder is not None:
         check_folder(folder)
-    command = _command(names, path, metric, by, gathered.where, published, map)
+    options = {"metric": None if metric == "map_at_r" else metric, "by": ",".join(by) if by else None}
+    command = _command(names, path, map, **options, where=gathered.where, published=published)
     page = build(gathered, metric=metric, by=by, published=published, map=map, command=command)
     with atomic(path) as scratch:
         (scratch / path.name).write_text(render(page), encoding="utf-8")
     return Report(path, page, export_files(page, folder) if folder is not None else ())
 
 
-def _command(
-    names: Sequence[str],
-    path: Path,
-    metric: str,
-    by: Sequence[str] | None,
-    where: Sequence[str],
-    published: str | None,
-    with_map: bool,
-) -> str:
+def _command(names: Sequence[str], path: Path, with_map: bool, **options: str | Sequence[str] | None) -> str:
     """How the page is made again, without folders of this machine."""
     words = [Path(name).name if Path(name).is_absolute() else name for name in names]
     words += ["-o", path.name]
-    words += ["--metric", metric] if metric != "map_at_r" else []
-    words += ["--by", ",".join(by)] if by else []
-    words += [word for condition in where for word in ("--where", condition)]
-    words += ["--published", published] if published else []
+    for name, value in options.items():
+        for word in [value] if isinstance(value, str) else value or ():
+            words += [f"--{name}", word]
     return shlex.join(["nearkin", "report", *words, *([] if with_map else ["--no-map"])])

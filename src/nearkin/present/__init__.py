@@ -7,18 +7,24 @@ from nearkin.present.shown import Shown
 from nearkin.present.table import Column, Table
 
 if TYPE_CHECKING:
-    from nearkin.present.chart import Chart, canvas, label, save
+    from nearkin.present.chart import Chart, described
+    from nearkin.present.drawing import canvas, label, save
     from nearkin.present.files import ENDINGS, check_ending, read, sentence
     from nearkin.present.forms import Bars, Dots, Lines, Points
-    from nearkin.present.grids import Heatmap, Panels, Pictures, Ranks, described
+    from nearkin.present.grids import Heatmap, Ranks
+    from nearkin.present.pictures import coloured, overlaid
     from nearkin.present.pivot import pivot
+    from nearkin.present.sheets import Panels, Pictures
 else:
     _LATER = {  # module -> its names, imported when they are first used: a table on a terminal needs none of them
-        "chart": ("Chart", "canvas", "label", "save"),
+        "chart": ("Chart", "described"),
+        "drawing": ("canvas", "label", "save"),
         "files": ("ENDINGS", "check_ending", "read", "sentence"),
         "forms": ("Bars", "Dots", "Lines", "Points"),
-        "grids": ("Heatmap", "Panels", "Pictures", "Ranks", "described"),
+        "grids": ("Heatmap", "Ranks"),
+        "pictures": ("coloured", "overlaid"),
         "pivot": ("pivot",),
+        "sheets": ("Panels", "Pictures"),
     }
 
     def __getattr__(name: str) -> Any:
@@ -45,8 +51,10 @@ __all__ = [
     "Table",
     "canvas",
     "check_ending",
+    "coloured",
     "described",
     "label",
+    "overlaid",
     "pivot",
     "read",
     "save",

@@ -14,15 +14,25 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nearkin.present.drawing import (
+    COLOURS,
+    SERIES,
+    SOFT,
+    canvas,
+    escaped,
+    label,
+    named,
+    named_axis,
+    save,
+    shortened,
+    texts,
+)
 from nearkin.present.table import Column, Table
-from nearkin.storage import atomic
-from nearkin.units import Unit, as_number
+from nearkin.units import UNITS, WORDS, Unit, as_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, SOFT = "#1b1b1b", "#8a8a8a"
-COLOURS = ("#1f6f8b", "#b3541e", "#4a7c3a", "#8b3a62", "#7a6a1f", "#4b4e9e", "#a33b3b", "#2f7f6f", "#6b6b6b", "#9a5fb0")
 ROW = 24  # pixels of a name on an axis
 FORMS: dict[str, type[Chart]] = {}  # name of a class -> class, for stored charts
 
@@ -69,13 +79,20 @@ class Chart:
         FORMS[cls.__name__] = cls
 
     # ------------------------------------------------------------ what is drawn
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        return next((column for column in self.table._columns if column.name == name), Column(name or " "))
+
     def unit(self, name: str) -> Unit:
         """How the values of a column are written; a column of many units has that of its first row."""
-        return unit_of(self.table, name)
+        unit = self.column(name).unit
+        if isinstance(unit, Unit):
+            return unit
+        return UNITS[next((value for value in self.table.column(unit) if value), WORDS.name)]
 
     def digits(self, name: str) -> int:
         """The decimals of a column's values."""
-        given = column_of(self.table, name).digits
+        given = self.column(name).digits
         return self.unit(name).digits if given is None else given
 
     def records(self) -> list[dict[str, Any]]:
@@ -86,7 +103,7 @@ class Chart:
     def axis_title(self, name: str) -> str:
         """What stands at the axis of a column."""
         given = {self.x: self.x_title, self.y: self.y_title}.get(name, "")
-        return given or column_of(self.table, name).title
+        return given or self.column(name).title
 
     def groups(self) -> list[Any]:
         """The values of `by`, in the order of the table; [None] without."""
@@ -95,6 +112,11 @@ class Chart:
     def names(self) -> list[Any]:
         """The values of x, in the order of the table; those without a y are left out."""
         return list(dict.fromkeys(row[self.x] for row in self.records() if row[self.y] is not None))
+
+    @property
+    def naming(self) -> tuple[str, str]:
+        """The column that names what is drawn, as methods, and where plotly's traces have these names."""
+        return self.x, "y" if self.sideways else "x"
 
     def series(self) -> list[tuple[Any, list[dict[str, Any]]]]:
         """Every value of `by` with its rows, scaled; rows without a y are left out."""
@@ -120,7 +142,57 @@ class Chart:
     # ------------------------------------------------------------ plotly
     def traces(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Plotly's traces, and what its layout needs for them."""
+        groups = enumerate(self.series())
+        return [trace for i, (group, rows) in groups for trace in self._traces_of(i, group, rows)], self.layout()
+
+    def _traces_of(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Plotly's traces of one group."""
         raise NotImplementedError
+
+    def layout(self) -> dict[str, Any]:
+        """What plotly's layout needs for the traces: where names stand down the side, their axis."""
+        if not self.sideways:
+            return {}
+        names = self.names()
+        return {
+            "xaxis": {"title": {"text": escaped(self.axis_title(self.y))}},
+            "yaxis": named_axis(names)
+            | {"range": [len(names) - 0.4, -0.6], "title": {"text": ""}}
+            | {"tickvals": list(range(len(names))), "ticktext": texts(names)},
+            "height": 90 + self.row_height() * len(names),
+        }
+
+    def row_height(self) -> int:
+        """Pixels of a name down the side."""
+        return ROW
+
+    def _trace(self, i: int, group: Any, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What a trace of a group has in all forms: its values, its name, its colour."""
+        along, across = ("y", "x") if self.sideways else ("x", "y")
+        return {
+            "type": "scatter",
+            "mode": "markers",
+            along: texts([row[self.x] for row in rows]),
+            across: [row[self.y] for row in rows],
+            "name": escaped(named(group)),
+            "marker": {"color": f"@series-{i % SERIES}", "size": 9},
+        }
+
+    def _errors(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
+        """What a trace has for the intervals of its rows; nothing where the chart has none."""
+        if not self.low or not self.high:
+            return {}
+        pairs = [(self.ends(row) or (row[self.y], row[self.y]), row[self.y]) for row in rows]
+        bars = {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - y for (_, high), y in pairs],
+            "arrayminus": [y - low for (low, _), y in pairs],
+            "thickness": 1.5,
+            "width": 4,
+            "color": colour,
+        }
+        return {"error_x" if self.sideways else "error_y": bars}
 
     def plotly(self) -> dict[str, Any]:
         """Traces, layout and height, as plain values."""
@@ -143,6 +215,7 @@ class Chart:
         layout |= {
             "showlegend": several,
             "legend": legend,
+            "hovermode": "closest",
             "font": {"color": "@ink", "size": 13},
             "paper_bgcolor": "@paper",
             "plot_bgcolor": "@paper",
@@ -160,27 +233,28 @@ class Chart:
         digits = self.digits(column)
         return f"%{{{axis}:.{digits}f}}" if self.unit(column).numeric and digits else f"%{{{axis}:.5~g}}"
 
-    def error(self, rows: Sequence[dict[str, Any]], colour: str = "@ink") -> dict[str, Any]:
-        """Plotly's bars for the intervals of rows."""
-        pairs = [(self.ends(row) or (row[self.y], row[self.y]), row[self.y]) for row in rows]
-        return {
-            "type": "data",
-            "symmetric": False,
-            "array": [high - y for (_, high), y in pairs],
-            "arrayminus": [y - low for (low, _), y in pairs],
-            "thickness": 1.5,
-            "width": 4,
-            "color": colour,
-        }
-
     # ------------------------------------------------------------ matplotlib
     def draw(self, axes: Any) -> None:
         """Draw it with matplotlib."""
+        for i, (group, rows) in enumerate(self.series()):
+            self._draw_group(axes, rows, i, {"color": COLOURS[i % SERIES], "label": label(named(group))})
+        if self.sideways:
+            axes.set_yticks(range(len(self.names())), [label(name) for name in self.names()])
+            axes.invert_yaxis()
+
+    def _draw_group(self, axes: Any, rows: Sequence[dict[str, Any]], i: int, looks: dict[str, Any]) -> None:
+        """Draw the rows of one group, in its colour and with its name for the legend."""
         raise NotImplementedError
+
+    def _draw_intervals(self, axes: Any, at: Sequence[Any], rows: Sequence[dict[str, Any]], **looks: Any) -> None:
+        """Draw the intervals of rows, each at its place along the axis of names or of x."""
+        for place, row in zip(at, rows, strict=True):
+            if (ends := self.ends(row)) is not None:
+                axes.plot(*((ends, [place] * 2) if self.sideways else ([place] * 2, ends)), **looks)
 
     def inches(self) -> float:
         """Its height in a file; the width is 10."""
-        return 5.0
+        return 1.6 + 0.32 * len(self.names()) if self.sideways else 5.0
 
     def figure(self) -> Figure:
         """The figure for files: 1,000 pixels wide."""
@@ -218,69 +292,14 @@ class Chart:
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return {**given, "form": type(self).__name__, "table": self.table.name}
 
-    @classmethod
-    def described(cls, description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
-        """The chart of a description, over the tables by name."""
-        given = dict(description)
-        from nearkin.present import forms, grids  # noqa: F401  they fill FORMS
 
-        return FORMS[given.pop("form")](**{**given, "table": tables[given["table"]]})
+def described(description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
+    """The chart of a stored description, over the tables by name."""
+    from nearkin.present import forms, grids, sheets  # noqa: F401  they fill FORMS
 
-
-def canvas(height: float, width: float = 10) -> tuple[Figure, Any]:
-    """A figure of its own: no display, no global state."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def save(figure: Figure, path: Path | str, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:
-    """Write a figure as NAME.png and NAME.svg, whole or not at all."""
-    path = Path(path)
-    files = [path.with_name(f"{path.name}{ending}") for ending in endings]
-    for file in files:
-        with atomic(file) as scratch:
-            figure.savefig(scratch / file.name)
-    return files
-
-
-def label(text: object) -> str:
-    """A text as matplotlib shows it, letter by letter: without this, what stands between two $ is mathematics. Every
-    text that somebody else may have written passes here."""
-    return str(text).replace("$", r"\$")
-
-
-def escaped(text: Any) -> str:
-    """Text for plotly, which reads a little HTML: escaped."""
-    from markupsafe import escape
-
-    return str(escape(str(text)))
-
-
-def texts(values: Sequence[Any]) -> list[Any]:
-    """Values for plotly: texts escaped, numbers as they are."""
-    return [escaped(value) if isinstance(value, str) else value for value in values]
-
-
-def shortened(name: Any, most: int = 23) -> str:
-    """A name for a phone's axis."""
-    text = str(name)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def column_of(table: Table, name: str) -> Column:
-    """The column of that name."""
-    return next((column for column in table._columns if column.name == name), Column(name or " "))
-
-
-def unit_of(table: Table, name: str) -> Unit:
-    """The unit of a column; where every row has its own, that of the first row."""
-    from nearkin.units import UNITS, WORDS
-
-    unit = column_of(table, name).unit
-    if isinstance(unit, Unit):
-        return unit
-    return UNITS[next((value for value in table.column(unit) if value), WORDS.name)]
+    given = dict(description)
+    if "charts" in given:
+        given["charts"] = [described(chart, tables) for chart in given["charts"]]
+    if "table" in given:
+        given["table"] = tables[given["table"]]
+    return FORMS[given.pop("form")](**given)

@@ -113,8 +113,8 @@ def to_arrow(table: Table) -> "pyarrow.Table":
             arrays.append(pyarrow.array(values))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
             arrays.append(pyarrow.array([None if value is None else str(value) for value in values]))
-    made = pyarrow.Table.from_arrays(arrays, names=table.header)
-    return made.replace_schema_metadata({DESCRIPTION: json.dumps(table.describe())})
+    arrow = pyarrow.Table.from_arrays(arrays, names=table.header)
+    return arrow.replace_schema_metadata({DESCRIPTION: json.dumps(table.describe())})
 
 
 def from_arrow(arrow: "pyarrow.Table") -> Table:

@@ -7,7 +7,9 @@ from typing import Any
 from nearkin.present.table import Column, Table
 
 
-def pivot(table: Table, name: str, *, down: str, across: str, value: str, along: Sequence[str] = ()) -> Table:
+def pivot(
+    table: Table, name: str, *, down: str, across: str, value: str, along: Sequence[str] = (), **rest: Any
+) -> Table:
     """One row for every value of a column, one column for every value of another, a number in each cell. The columns
     that the number shows beside it (plus_minus, to, star) come along.
 
@@ -18,6 +20,7 @@ def pivot(table: Table, name: str, *, down: str, across: str, value: str, along:
         across: the column whose values stand above.
         value: the column of numbers.
         along: columns that tell more of every row.
+        rest: title and notes of the new table.
     """
     by_name = {column.name: column for column in table.columns if isinstance(column, Column)}
     number, records = by_name[value], table.records()
@@ -35,4 +38,4 @@ def pivot(table: Table, name: str, *, down: str, across: str, value: str, along:
         [*first, *(cell for head in heads for cell in cells.get((key, head), [None] * len(names)))]
         for key, first in firsts.items()
     ]
-    return Table(name, columns, rows)
+    return Table(name, columns, rows, **rest)

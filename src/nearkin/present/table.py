@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,14 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row of {len(row)} values for columns {self.header}: {row}")
 
+    @classmethod
+    def of_records(cls, name: str, columns: Sequence[Any], records: Iterable[Mapping[str, Any]], **rest: Any) -> Table:
+        """A table of mappings from column to value: a gap where one has no value of that name, more than the columns is
+        left out. `rest` is as in `Table`."""
+        table = cls(name, columns, [], **rest)
+        table.rows = [[record.get(column) for column in table.header] for record in records]
+        return table
+
     @property
     def header(self) -> list[str]:
         """The names of all columns."""
@@ -148,13 +156,13 @@ class Table:
         return [[column.text(row) for column in shown] for row in self.records()]
 
     def only(self, names: Sequence[str]) -> Table:
-        """The same table with these columns, and those that they show beside their values."""
-        chosen = [column for column in self._columns if column.name in names]
-        needed = {name for column in chosen for name in (column.name, *column.beside)}
-        places = [i for i, name in enumerate(self.header) if name in needed]
+        """The same table with these columns in this order, and those that they show beside their values."""
+        columns = {column.name: column for column in self._columns}
+        shown = [name for name in names if name in columns]
+        chosen = list(dict.fromkeys(one for name in shown for one in (name, *columns[name].beside)))
+        places = [self.header.index(name) for name in chosen]
         rows = [[row[i] for i in places] for row in self.rows]
-        columns = [self._columns[i] for i in places]
-        return Table(self.name, columns, rows, self.title, self.notes, self.warn, self.detail)
+        return replace(self, columns=[columns[name] for name in chosen], rows=rows)
 
     def without_gaps(self) -> Table:
         """The same table without the shown columns that hold nothing at all."""

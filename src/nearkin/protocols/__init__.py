@@ -1,6 +1,7 @@
 """Protocols: which rows train, which validate and which are tested."""
 
 from nearkin.protocols.base import SplitProtocol
+from nearkin.protocols.cross import All, Cross
 from nearkin.protocols.folds import MLRC, Folds, KFold
 from nearkin.protocols.given import File, QueryGallery, write_split
 from nearkin.protocols.halves import FixedVal, Standard
@@ -9,6 +10,8 @@ from nearkin.protocols.within import Within
 
 __all__ = [
     "MLRC",
+    "All",
+    "Cross",
     "File",
     "FixedVal",
     "Folds",

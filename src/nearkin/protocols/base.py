@@ -23,7 +23,7 @@ class SplitProtocol:
     """
 
     name: ClassVar[str]
-    rule: ClassVar[str]  # how the epoch is chosen, printed with every result
+    rule: str  # how the epoch is chosen, printed with every result
     min_classes = 8  # below this, disjoint classes make no honest test
 
     def __init__(self, *, seed: int = 0):

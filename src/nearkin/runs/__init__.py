@@ -3,7 +3,8 @@
     fit           train: one run, from its spec to a final model
     test          test: the metrics of a final run
     reproduce     reproduce: train a stored run again, and compare
-    embed         load, embed_folder: a trained model for new images
+    embed         load, embed: a trained model for new images
+    embed_folder  embed_folder: a folder of images into a file, with classes, and what the run was trained on
     store         Store: all runs of a folder
     run           Run: one run in its directory; RunLocked
     prepare       prepare, Prepared: what is decided before the first step

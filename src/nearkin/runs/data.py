@@ -17,6 +17,7 @@ from nearkin.data.cache import check_kept, data_hash
 from nearkin.data.forms import Decoded
 from nearkin.data.hashing import content_hashes
 from nearkin.errors import NearkinError
+from nearkin.progress import note_once
 from nearkin.protocols import Split
 from nearkin.registry import hyperparameters
 from nearkin.runs.seen import contents, training_record
@@ -128,6 +129,10 @@ def read_table(data: DataSpec) -> Table:
     )  # such images are drawn at the right size
     table = load_table(data.name, root_of(data), **{k: v for k, v in data.params.items() if k != "size"}, **size)
     check_kept(table, resize=data.resize or 0, keep=data.keep, cache=data.cache)
+    if table.tree is not None:
+        for line in (table.tree.doubt, table.tree.sentence):
+            if line:
+                note_once(f"root={table.root}: {line}")
     return table if data.exclude is None else exclude(table, data.exclude)
 
 

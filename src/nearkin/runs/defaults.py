@@ -49,7 +49,13 @@ def fill(spec: RunSpec) -> RunSpec:
     """The same spec with unset settings filled in."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
-    train = {"lr": 3e-4 if pretrained and not head_alone else 1e-3, "batch": 96 if pretrained else 128, "epochs": 8}
+    train: dict[str, Any] = {
+        "lr": 3e-4 if pretrained and not head_alone else 1e-3,
+        "batch": 96 if pretrained else 128,
+        "epochs": 8,
+        "average": 0.0,
+        "blend": 1.0,
+    }
     model: dict[str, Any] = {
         "freeze_bn": pretrained,
         "pool": "both" if pretrained else "avg",

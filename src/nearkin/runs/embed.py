@@ -1,7 +1,6 @@
 """`nearkin.load` and `nearkin.embed`: a trained model on anyone's images."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from torch import Tensor
 from nearkin.config.spec import RunSpec
 from nearkin.consent import consent, import_paths
 from nearkin.data.forms import fitted
-from nearkin.data.images import UnreadableImage, as_pixels, images_from, read_image
+from nearkin.data.images import as_pixels, images_from
+from nearkin.data.modern import unread_here
 from nearkin.data.transforms import centre, shorter_side
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import ranks
@@ -22,9 +22,8 @@ from nearkin.errors import NearkinError
 from nearkin.models import Model, build_model
 from nearkin.models.fold import folded
 from nearkin.numerics import unit
-from nearkin.progress import parallel, track
+from nearkin.progress import track
 from nearkin.runs.store import Run, Store
-from nearkin.storage import atomic, check_writable
 
 OneImage = str | Path | bytes | bytearray | memoryview | Image.Image | np.ndarray
 Images = OneImage | Iterable[OneImage]
@@ -52,6 +51,8 @@ class Embedder:
         images = _listed(images)
         if not images:
             raise NearkinError("there are no images to embed")
+        if unread := unread_here(Path(image) for image in images if isinstance(image, str | Path)):
+            raise NearkinError(unread[0])
         network = self.model
         if len(images) > BATCH:  # folding takes as long as it saves on one batch
             probe = self._pixels(images[:1], 0)
@@ -82,55 +83,6 @@ def _listed(images: Any) -> list[Any]:
     if not isinstance(images, Iterable):
         raise NearkinError(f"images={images!r}: a path, bytes, a PIL image, an array, or a list of them")
     return list(images)
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What `embed_folder` wrote."""
-
-    images: int
-    dim: int
-    skipped: list[tuple[str, str]]  # path, reason
-
-
-def embed_folder(load: Callable[[], Embedder], images: Path, output: Path, *, skip: bool = False) -> Saved:
-    """Embed a folder into an .npz of `embeddings`, `paths` and, where all images lie in folders below it, `labels`: the
-    names of those folders.
-
-    Parameters:
-        load: gives the embedder; called after everything else was checked.
-        images: a folder, or one image.
-        output: the .npz file.
-        skip: leave unreadable images out instead of stopping at the first.
-    """
-    if output.suffix != ".npz":
-        raise NearkinError(f"output={output}: embeddings are written as .npz")
-    paths = images_from(images)
-    check_writable(output)
-    skipped = unreadable(paths) if skip else []
-    left_out = {path for path, _ in skipped}
-    paths = [path for path in paths if str(path) not in left_out]
-    z = load().embed(paths)
-    content: dict[str, np.ndarray] = {"embeddings": z, "paths": np.array([str(p) for p in paths])}
-    folders = [path.relative_to(images).parts[:-1] for path in paths] if images.is_dir() else []
-    if folders and all(folders):
-        content["labels"] = np.array([parts[0] for parts in folders])
-    with atomic(output) as scratch:
-        np.savez(scratch / output.name, **content)  # type: ignore[arg-type]
-    return Saved(len(z), z.shape[1], skipped)
-
-
-def unreadable(paths: Sequence[Path]) -> list[tuple[str, str]]:
-    """Which of these images cannot be read, and why."""
-
-    def reason(path: Path) -> str | None:
-        try:
-            read_image(path)
-        except UnreadableImage as error:
-            return error.reason
-        return None
-
-    return [(str(path), why) for path, why in zip(paths, parallel(reason, paths, "Opening images"), strict=True) if why]
 
 
 def load(run: str | Path | Run, *, runs: str | Path = "runs", device: str = "auto", trust: bool = False) -> Embedder:

@@ -11,11 +11,13 @@ import torch
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.engine.allocator import tune_allocator
 from nearkin.engine.batches import Source, seed_default, seed_of
+from nearkin.engine.blend import Line, best
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
 from nearkin.engine.gradient import check_chunks
 from nearkin.engine.loop import fit, model_file
+from nearkin.engine.norms import measure_statistics
 from nearkin.engine.optimise import make_optimiser
 from nearkin.engine.precision import half, trap
 from nearkin.errors import NearkinError
@@ -25,10 +27,12 @@ from nearkin.memory import Memory
 from nearkin.models import FittedHead, Model, build_model
 from nearkin.progress import Screen
 from nearkin.runs import events
+from nearkin.runs.begin import begin_head
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
 from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
+from nearkin.runs.run import FIRST
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
 from nearkin.runs.training_bar import training_bar
@@ -69,7 +73,7 @@ def train(
     """
     tune_allocator()
     prepared = spec if isinstance(spec, Prepared) else prepare(make_spec(spec, words))
-    test = test and prepared.spec.purpose == "final"
+    test = test and prepared.spec.purpose == "final" and len(prepared.split.test.images) > 0
     with joined(pick_device(prepared.spec.train.device)) as device, deterministic_torch(device):
         here = ranks()
         here.check(prepared.spec.train.batch or 0)
@@ -130,7 +134,8 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         raise NearkinError(f"train.amp={kind}: {why}")
     seed_default(seed_of(spec.train.seed, 0, 3), device)
     model = build_model(**spec.model.model_dump(exclude={"views"}))
-    objective = make_objective(spec, model, num_classes=int(prepared.labels.max()) + 1)
+    classes = int(prepared.labels.max()) + 1
+    objective = make_objective(spec, model, num_classes=classes if spec.train.epochs else max(2, classes))
     memory = None
     if spec.memory.size:
         objective.check_memory()
@@ -146,8 +151,12 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     source = make_source(prepared, model.to(device))
     synchronise(model)
     fit_head(model, source, split.train, prepared.labels, device)
+    if not here.share(lambda: run.begun):
+        begin_head(model, source, split.train, spec.train.seed, device)
+    first = None if spec.train.blend == 1 else _first_weights(run, model)
     sampler = _sampler(run, prepared, model, source, device)
     watch({"plan": _plan(run, prepared, sampler, again=again)})
+    validate = _validation(prepared, source, device) if len(split.val) else None
     progress = fit(
         run,
         spec.train,
@@ -157,17 +166,23 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         source,
         split.train,
         prepared.labels,
-        validate=_validation(prepared, source, device) if len(split.val) else None,
+        validate=validate,
         device=device,
         memory=memory,
         watch=watch,
         until=until,
         lower=metric_of(spec.train.select).sign < 0,
-        **({"after_epoch": _store_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
+        **({"after_epoch": _store_test_embeddings(run, prepared, source, device)} if spec.train.curve else {}),
     )
     if progress is None:  # paused
         return
-    run.promote(model_file(progress.best_epoch), seen=[{"run": run.hash, **record} for record in prepared.seen])
+    chosen = model_file(progress.best_epoch)
+    blended = {} if first is None else _blend(run, prepared, model, first, chosen, source, validate, device)
+    run.promote(
+        chosen,
+        seen=[{"run": run.hash, **record} for record in prepared.seen],
+        model=model.state_dict() if blended else None,
+    )
     here.wait()
     load_model(model, run)
     z_train, z_val = (embed(model, source, rows, device) for rows in (split.train, split.val))
@@ -180,15 +195,56 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
                 "epoch": progress.best_epoch,
                 "epochs_trained": progress.epoch,
                 "steps": progress.step,
-                "rule": spec.protocol.cls.rule,
+                "rule": spec.protocol.cls(**spec.protocol.params).rule,
                 "select": spec.train.select if progress.validation else None,
                 "validation": progress.validation or _measured(z_val, prepared.val_labels, spec.train.select),
+                **blended,
                 "train": space(z_train, prepared.labels),
                 "seconds": round(progress.seconds, 1),
                 **prepared.about,
             },
         )
         run.tidy()
+
+
+def _first_weights(run: Run, model: Model) -> dict[str, torch.Tensor]:
+    """The weights that the network began with; stored, because what they came from may have been computed."""
+    here = ranks()
+    state = here.share(lambda: run.load(FIRST))
+    if state is None:
+        state = {"model": {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}}
+        if here.first:
+            run.save(FIRST, state)
+    return state["model"]
+
+
+def _blend(
+    run: Run,
+    prepared: Prepared,
+    model: Model,
+    first: dict[str, torch.Tensor],
+    chosen: str,
+    source: Source,
+    validate: Callable[[Model], dict[str, float]] | None,
+    device: torch.device,
+) -> dict[str, Any]:
+    """Give the model the blend of its first weights and those of the chosen epoch. Returns what final.json says about
+    it; with `auto`, validation on the way decides."""
+    train = prepared.spec.train
+    trained = ranks().share(lambda: run.load(chosen))
+    assert trained is not None
+    rows = prepared.split.train
+    line = Line(model, first, trained["model"], statistics=lambda: measure_statistics(model, source, rows, device))
+    if train.blend != "auto":
+        line.go_to(float(train.blend or 0))
+        return {"blend": train.blend} | ({"validation": validate(model)} if validate else {})
+    assert validate is not None  # runs/prepare.py has looked
+    metrics = line.measured(validate)
+    sign = metric_of(train.select).sign or 1
+    a = best({a: sign * values[train.select] for a, values in metrics.items()})
+    line.go_to(a)
+    tried = [{"a": a, **values} for a, values in metrics.items()]
+    return {"blend": a, "validation": metrics[a], "blends": tried}
 
 
 def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
@@ -247,11 +303,11 @@ def _validation(prepared: Prepared, source: Source, device: torch.device) -> Cal
 
 
 def _store_test_embeddings(
-    run: Run, prepared: Prepared, model: Model, source: Source, device: torch.device
-) -> Callable[[int], None]:
+    run: Run, prepared: Prepared, source: Source, device: torch.device
+) -> Callable[[int, Model], None]:
     """A function that stores the test embeddings of an epoch, without labels."""
 
-    def store(epoch: int) -> None:
+    def store(epoch: int, model: Model) -> None:
         z = embed(model, source, prepared.split.test.images, device).numpy()  # raw, float32: as the test has them
         if ranks().first:
             with run.put(f"curve/epoch-{epoch:04d}.npy") as file:

@@ -85,7 +85,7 @@ class Listing(Shown):
         """Every run as plain values, its result among them."""
         dicts = []
         for row, run in zip(self.rows, self.runs, strict=True):
-            done, tested = row["state"] in ("tested", "trial"), row["state"] == "tested"
+            done, tested = row["state"] in ("tested", "trial", "final"), row["state"] == "tested"
             more = {"hash": run.hash, "done": done, "verified": has_checksums(run), "result": None}
             more |= {"result": run.result} if tested else {}
             dicts.append({**{key: value for key, value in row.items() if key != "words"}, **more})
@@ -160,7 +160,7 @@ def state(run: Run) -> str:
     if run.tested:
         return "tested"
     if run.final:
-        return "trial" if run.purpose == "trial" else "final, untested"
+        return "trial" if run.purpose == "trial" else "final, untested" if run.testable else "final"
     if (why := run.failure) is not None:
         return f"failed: {why}"
     lines = read_log(run.path / "log.jsonl")

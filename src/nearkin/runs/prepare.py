@@ -29,11 +29,13 @@ from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
 from nearkin.evaluation.tiles import peak_bytes
 from nearkin.methods.base import Method
-from nearkin.models import Backbone, Model
+from nearkin.models import Backbone, LinearHead, Model, NoHead
+from nearkin.models.backbone import is_count
 from nearkin.models.build import create_backbone
 from nearkin.models.checkpoints import PACKAGED, imagenet
 from nearkin.models.cut import FeatureSource
 from nearkin.models.fitted import FittedHead
+from nearkin.models.heads import check_width
 from nearkin.models.model import check_batch_norm
 from nearkin.models.weights import check_file, fitting
 from nearkin.protocols import Split
@@ -74,6 +76,7 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     """Fill in unset settings, read the data, split them. `known` keeps data from call to call, for studies."""
     requested, spec = spec, with_weights(resolve(spec))
     check_network(spec)
+    check_start(requested.model.init, spec)
     if spec.train.epochs and requested.train.batch is not None and spec.sampler is not None:
         check_batches(spec.sampler, requested.train.batch)
     table = read_table(spec.data) if known is None or key_of(spec.data) not in known else None
@@ -135,7 +138,7 @@ def with_weights(spec: RunSpec) -> RunSpec:
     if spec.model.weights != "imagenet":
         return spec
     path = imagenet(spec.model.backbone)
-    if spec.model.backbone == PACKAGED:
+    if spec.model.backbone in PACKAGED:
         return spec
     return spec.model_copy(update={"model": spec.model.model_copy(update={"weights": str(path.absolute())})})
 
@@ -169,6 +172,20 @@ def check_network(spec: RunSpec) -> None:
         room_for_images(1, side or 0, f"data.{key}={side}")
     if spec.train.epochs and spec.method is None:
         check_objective(spec)
+
+
+def check_start(init: str, spec: RunSpec) -> None:
+    """Refuse model.init=pca, as it was asked for, with a head that trains and cannot begin so."""
+    head = HEADS[spec.model.head or "linear"]
+    fits = LinearHead if spec.model.init == "pca" else NoHead | FittedHead  # which have nothing to begin
+    if init == "pca" and not (isinstance(head, type) and issubclass(head, fits)):
+        raise NearkinError(
+            f"model.init=pca begins a linear head; model.head={spec.model.head} has a start of its own: leave "
+            "model.init unset"
+        )
+    width: Any = getattr(BACKBONES[spec.model.backbone], "features", None)
+    if spec.model.init == "pca" and is_count(width):
+        check_width(width, spec.model.dim or 0)  # of other networks when they are built
 
 
 def check_batches(sampler: SamplerSpec, batch: int) -> None:
@@ -233,6 +250,11 @@ def check(spec: RunSpec, division: Division) -> RunSpec:
         division.once(
             (repr(sampler), sampler.cls, spec.train.batch),
             lambda: sampler.cls(division.labels, spec.train.batch, spec.train.seed, **sampler.params),
+        )
+    if spec.train.epochs and spec.train.blend == "auto" and not len(split.val):
+        raise NearkinError(
+            f"train.blend=auto chooses on validation images, and protocol={spec.protocol.name} has none; set a number "
+            "from 0 to 1"
         )
     select = spec.train.select
     name, at, _ = select.partition("@")

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from nearkin.evaluation.metrics.base import unit_of
 from nearkin.present import Column, Shown, Table
 from nearkin.runs import listing
 from nearkin.runs.run import Run
-from nearkin.units import SHARE, counted
+from nearkin.units import POINTS, SHARE, counted
 
 
 class Result(Shown):
@@ -15,7 +16,8 @@ class Result(Shown):
 
     Parameters:
         run: the run.
-        untrained: the untrained network of the same data, whose metrics stand beside; None: they do not.
+        untrained: the pooled features of the same network without training, whose metrics stand beside; None: they
+            do not.
     """
 
     def __init__(self, run: Run, untrained: Run | None = None):
@@ -34,7 +36,7 @@ class Result(Shown):
         rows = [
             [key, validation.get(key), test.get(key), before.get(key), unit_of(key).name] for key in test or validation
         ]
-        beside = [] if self.untrained is None else [Column("untrained", "untrained test", "unit")]
+        beside = [] if self.untrained is None else [Column("untrained", "without training", "unit")]
         columns = [Column("metric"), Column("validation", unit="unit"), Column("test", unit="unit"), *beside]
         if self.untrained is None:
             rows = [[*row[:3], row[4]] for row in rows]
@@ -43,7 +45,24 @@ class Result(Shown):
     @property
     def below(self) -> list[str]:
         """Chosen epoch and rule, data, what was left out, where it is stored."""
-        return [*result_words(self.run), f"stored: {self.run.path}"]
+        return [*gained(self.run, self.untrained), *result_words(self.run), f"stored: {self.run.path}"]
+
+
+def gained(run: Run, untrained: Run | None) -> list[str]:
+    """What training gained on the test images, one sentence per metric."""
+    if untrained is None:
+        return []
+    after, before = run.metrics(), untrained.metrics()
+    sentences = []
+    for metric, name in (("recall@1", "Recall@1"), ("map_at_r", "MAP@R")):
+        if metric in after and metric in before:
+            difference = after[metric] - before[metric]
+            verb = "gained" if difference >= 0 else "lost"
+            sentences.append(
+                f"training {verb} {POINTS.text(abs(difference))} points of {name}: {SHARE.text(after[metric])} %, "
+                f"without training {SHARE.text(before[metric])} %"
+            )
+    return sentences
 
 
 def result_words(run: Run) -> list[str]:
@@ -51,6 +70,7 @@ def result_words(run: Run) -> list[str]:
     result = run.result if run.tested else run.read_json("final.json")
     chosen = f"epoch {result['epoch']} of {result['epochs_trained']}" if result["epochs_trained"] else "untrained"
     by = f" by {result['select']}" if result["select"] else ""
+    chosen += blended(result)
     data = f"data:   {result['split']}, data {run.head()['data_hash']}"
     words = [f"chosen: {chosen}; rule: {result['rule']}{by}", data]
     if "recipe" in result:
@@ -65,8 +85,20 @@ def result_words(run: Run) -> list[str]:
             "chosen on the test set, so not a result"
         )
     if not run.tested:
-        words.append("not tested" + (": trials never are" if run.purpose == "trial" else f": nearkin test {run.hash}"))
+        words.append(untested(run, f"nearkin test {run.hash}"))
     return words
+
+
+def blended(result: Mapping[str, Any]) -> str:
+    """How far the stored network went from its first weights, where that is not the whole way."""
+    return f", {result['blend']:g} of the way from its first weights" if "blend" in result else ""
+
+
+def untested(run: Run, remedy: str) -> str:
+    """Why a final run is not tested, or how it is."""
+    if run.testable:
+        return f"not tested: {remedy}"
+    return "not tested: " + ("trials never are" if run.purpose == "trial" else "it was trained on all classes")
 
 
 def stored_before(run: Run, began: float) -> list[str]:

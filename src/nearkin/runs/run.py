@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from nearkin.config.load_yaml import load_yaml
-from nearkin.config.spec import RunSpec, stored_spec
+from nearkin.config.spec import RunSpec, completed, stored_spec
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError
 from nearkin.progress import note_once
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SCHEMA = 2  # of the files of a run
+FIRST = "first.pt"  # the weights that the network began with, while they are needed
 LATER = ("files.json", "checkpoint.pt", "final.json", "result.json")  # files that are written after spec.yaml
 
 __all__ = ["SCHEMA", "ReadOnlyRun", "Run", "RunLocked"]
@@ -97,7 +98,7 @@ class Run(VerifiedFiles):
     @property
     def spec(self) -> RunSpec:
         """The resolved spec that it was trained with; imports what it names."""
-        return stored_spec(self.stored)
+        return stored_spec(completed(self.stored))
 
     @property
     def purpose(self) -> str:
@@ -127,9 +128,14 @@ class Run(VerifiedFiles):
         return self.has("result.json")
 
     @property
+    def testable(self) -> bool:
+        """Is it to be tested? Trials never are, and protocol=all leaves no test images."""
+        return self.purpose != "trial" and self.stored["protocol"]["name"] != "all"
+
+    @property
     def done(self) -> bool:
-        """Is there nothing left to do? A trial is done when it is final, any other run when it is tested."""
-        return self.tested or (self.final and self.purpose == "trial")
+        """Is there nothing left to do? A run that is never tested is done when it is final."""
+        return self.tested or (self.final and not self.testable)
 
     # -- results --------------------------------------------------------------------------------------------
 
@@ -222,13 +228,14 @@ class Run(VerifiedFiles):
     def tidy(self) -> None:
         """Finish a final run, also after a kill: remove its checkpoint, and list the files that are not listed yet."""
         self.keep_models(None)
-        (self.path / "checkpoint.pt").unlink(missing_ok=True)
+        for name in (FIRST, "checkpoint.pt"):
+            (self.path / name).unlink(missing_ok=True)
         self.seal()
 
     @property
     def untidy(self) -> bool:
         """Are there leftovers of the training of this final run, or is final.json or result.json not in files.json?"""
-        if self.begun or any(self.path.glob("model-*.pt")):
+        if self.begun or (self.path / FIRST).exists() or any(self.path.glob("model-*.pt")):
             return True
         sums = self.sums()
         marks = [name for name in ("final.json", "result.json") if (self.path / name).exists()]
@@ -273,12 +280,14 @@ class Run(VerifiedFiles):
                 f"`nearkin runs rm {self.hash}` and train again"
             ) from error
 
-    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]]) -> None:
+    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]], model: Mapping[str, Any] | None = None) -> None:
         """Make the weights of one epoch the chosen ones, `model.pt`, with records of what they have seen
-        (runs/seen.py); the file itself stays until the run is final."""
+        (runs/seen.py); the file itself stays until the run is final. `model` is the network's state where it is not
+        that of the file: a blended one."""
         state = self.load(name)
         assert state is not None
-        self.save("model.pt", {**state, "seen": [dict(record) for record in seen]})
+        changed = {} if model is None else {"model": dict(model)}
+        self.save("model.pt", {**state, **changed, "seen": [dict(record) for record in seen]})
 
     def keep_models(self, epoch: int | None = None) -> None:
         """Remove the weights of all epochs except one; None: of all epochs."""
@@ -331,7 +340,7 @@ class ReadOnlyRun(Run):
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Nothing."""
 
-    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]]) -> None:
+    def promote(self, name: str, *, seen: Sequence[Mapping[str, Any]], model: Mapping[str, Any] | None = None) -> None:
         """Nothing."""
 
     def seal(self, *, begin: bool = False) -> None:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from nearkin.config.parse import flatten
 from nearkin.errors import NearkinError
 from nearkin.runs.listing import describe
-from nearkin.runs.result import Result
+from nearkin.runs.result import Result, blended, untested
 from nearkin.runs.store import Run, Store
 
 METRICS = ("map_at_r", "recall@1")
@@ -49,7 +49,7 @@ def _lines(run: Run) -> dict[str, str]:
     if not run.final:
         return {**lines, "chosen": "not finished: start the same training again to finish it"}
     final = run.read_json("final.json")
-    chosen = f"epoch {final['epoch']} of {final['epochs_trained']}, {final['rule']}"
+    chosen = f"epoch {final['epoch']} of {final['epochs_trained']}{blended(final)}, {final['rule']}"
     lines = {"run": lines["run"], "data": f"{run.stored['data']['name']}: {final['split']}", **lines}
     lines["chosen"] = chosen + (f" by {final['select']}" if final["select"] else "")
     if not final["epochs_trained"]:
@@ -57,7 +57,9 @@ def _lines(run: Run) -> dict[str, str]:
     if final["validation"]:
         lines["chosen"] += f": validation {_figures(final['validation'])}"
     if not run.tested:
-        lines["test"] = "not tested: " + ("trials never are" if run.purpose == "trial" else "nearkin.test(run)")
+        lines["test"] = untested(run, "nearkin.test(run)")
+        if run.has("estimate.json"):  # of a model that `nearkin fit` made
+            lines["estimate"] = run.read_json("estimate.json")["verdict"]
         return lines
     lines["test"] = _figures(run.metrics())
     if final["epochs_trained"] or run.stored["model"]["head"] != "none":

@@ -4,9 +4,10 @@
                   split.json         the rows that train, validate and test
                   environment.json   versions, commit, CPU, threads of every session that worked on it
                   log.jsonl          one line per step, one per epoch
-                  checkpoint.pt      where to continue, and model-<epoch>.pt, the best weights so far (removed when
-                  final) model.pt           the chosen weights of model and objective, and what they have seen
-                  (runs/seen.py) validation.npz     raw embeddings, labels and rows of the validation images
+                  checkpoint.pt      where to continue; first.pt, the weights at the beginning (train.blend), and
+                                     model-<epoch>.pt, the best weights so far: all removed when it is final
+                  model.pt           the chosen weights of model and objective, and what they have seen (runs/seen.py)
+                  validation.npz     raw embeddings, labels and rows of the validation images
                   curve/             test embeddings of every epoch, without labels (train.curve=true)
                   final.json         which epoch was chosen, by which rule: after it the run can be tested
                   embeddings.npz     raw embeddings, rows and roles of the test images

@@ -144,6 +144,8 @@ def check_final(run: Run) -> None:
     run = Run(run.path)
     if run.purpose == "trial":
         raise NearkinError(f"run {run.hash} is a trial (purpose=trial): trials choose settings and are never tested")
+    if not run.testable:
+        raise NearkinError(f"run {run.hash} was trained on all classes (protocol=all): there are no test images")
     if not run.final:
         raise NearkinError(
             f"run {run.hash} is not final: the test labels are locked until its epoch is chosen; start the same "
@@ -252,7 +254,7 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
             "excluded": evaluation.excluded,
             "skipped_images": final["skipped_images"],
             "split": final["split"],
-            **({"recipe": final["recipe"]} if "recipe" in final else {}),
+            **{key: final[key] for key in ("blend", "recipe") if key in final},
             "data_hash": head["data_hash"],
             "tested": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },

@@ -22,13 +22,18 @@ CUSTOMARY = ("pooled", "random_head")
 ANY = "any"
 
 
-def baseline_of(head: str) -> str:
-    """The name of an untrained network with this head: a head that is fitted gives its own."""
-    return "pooled" if head == "none" else head if is_fitted(head) else "random_head"
+def baseline_of(head: str, init: str = "kaiming") -> str:
+    """The name of an untrained network with this head and `model.init`: a head that is fitted gives its own, one that
+    begins from the training images what it begins at."""
+    if head == "none":
+        return "pooled"
+    return (init if init == "pca" else head) if is_fitted(head, init) else "random_head"
 
 
-def is_fitted(head: str) -> bool:
-    """Is this head computed from the training images, so that it depends on the fold?"""
+def is_fitted(head: str, init: str = "kaiming") -> bool:
+    """Is this head, without training, computed from the training images, so that it depends on the fold?"""
+    if init == "pca":
+        return True
     return head in HEADS and isinstance(HEADS[head], type) and issubclass(HEADS[head], FittedHead)
 
 
@@ -66,6 +71,8 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
         groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
         for cell in trained:
             spec = make_spec(cell.spec, {"miner": "none", "regulariser": "none", "method": "none"}, BASELINES[baseline])
+            if spec.model.init == "pca":  # no random head, and nothing that other heads read
+                spec = make_spec(spec, {"model.init": "kaiming"})
             groups.setdefault(name(spec), []).append((cell, spec))
         for key, group in groups.items():
             if key in there:

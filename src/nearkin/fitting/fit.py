@@ -1,0 +1,272 @@
+"""`nearkin.fit`: the best model for one's own images, and what it is worth on classes that it has never seen.
+
+    folds over classes     the untrained network and trained ones, each class tested once by models that never saw it
+    the verdict            does training help here? Its interval is over classes
+    the model              trained on all classes with what the folds chose; or the untrained network
+
+Everything is a run: what is interrupted goes on, and the plan is stored at the first call.
+"""
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin.config.parse import canonical, parse_words
+from nearkin.config.spec import RunSpec, make_spec
+from nearkin.errors import NearkinError, PassingError
+from nearkin.fitting._fitted import Fitted, Method
+from nearkin.fitting._plan import START, Costs, Plan, folds_for, plan
+from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
+from nearkin.progress import bar, note
+from nearkin.runs.names import run_of
+from nearkin.runs.prepare import Data, Prepared, prepare
+from nearkin.runs.store import Run, Store
+from nearkin.storage import atomic, with_sum, without_sum
+from nearkin.studies.baselines import BASELINES
+from nearkin.studies.executors import executor_of
+from nearkin.studies.pace import EMBEDDED, seconds_per_batch, work_of
+from nearkin.studies.scheduler import Executor, Task, schedule
+
+UNTRAINED = {"miner": "none", "regulariser": "none", "method": "none", "model.init": "kaiming", **BASELINES["pooled"]}
+BEHIND_A_CUT = 0.35  # of a step of the whole network, measured on EfficientNet-Lite0 behind block10
+
+Words = str | Path | Mapping[str, Any]
+
+
+def fit(
+    images: Words,
+    *,
+    minutes: float = 30.0,
+    losses: Sequence[str] = (),
+    runs: Path | str = "runs",
+    workers: int | None = None,
+    ray: str | None = None,
+    say: Callable[[str], None] = note,
+    **words: Any,
+) -> Fitted:
+    """The best model for a folder of images, and what it is worth on classes that it has never seen.
+
+    The folder's classes are divided into folds. Each fold is tested once, by the untrained network and by networks that
+    were trained on the other folds; whether training helps is judged by the classes' differences. Then one model is
+    trained on all classes with what the folds chose; where training does not help, the untrained network is the model.
+    The same call after an interruption goes on.
+
+    Parameters:
+        images: a folder with one folder per class; or words, as one string or a mapping: `dataset=cub root=DIR`.
+        minutes: how long it may take.
+        losses: losses to compare; none: the recipe's, and others where the time allows.
+        runs: the folder of the stored runs.
+        workers: runs at a time, one thread each; None: one per core, 8 at most, or all that Ray has.
+        ray: the address of a Ray cluster, HOST:PORT, or auto for the local one; None: without Ray.
+        say: told what happens, one sentence at a time.
+        words: further settings of the runs.
+
+    Example:
+        fitted = nearkin.fit("my_images", minutes=10)
+        print(fitted)
+        nearkin.embed(fitted.run, ["new.jpg"])
+    """
+    if not minutes > 0:
+        raise NearkinError(f"minutes={minutes:g}: above 0")
+    count = workers if ray is not None else workers or min(os.cpu_count() or 1, 8)
+    with executor_of(count, ray) as executor:
+        fitting = Fitting(_words(images, words), minutes, tuple(losses), Store(runs), executor, say)
+        return fitting.carry_out()
+
+
+def _words(images: Words, more: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, as words."""
+    if isinstance(images, Mapping):
+        return {**images, **more}
+    if isinstance(images, str) and "=" in images and not Path(images).exists():
+        return {**parse_words(images.split()), **more}
+    return {"dataset": "folder", "root": str(images), **more}
+
+
+class Fitting:
+    """A model on its way.
+
+    Parameters:
+        words: what the user gave.
+        minutes: how long it may take, all sessions together.
+        losses: the losses to compare; empty: the recipe's, and others where the time allows.
+        store: where the runs are.
+        executor: who carries them out.
+        say: told what happens.
+    """
+
+    def __init__(
+        self,
+        words: Mapping[str, Any],
+        minutes: float,
+        losses: tuple[str, ...],
+        store: Store,
+        executor: Executor,
+        say: Callable[[str], None],
+    ):
+        self.began, self.seconds = time.monotonic(), 60 * minutes
+        self.store, self.executor, self.say = store, executor, say
+        self.known: dict[str, Data] = {}
+        self.base, said = start_of(words)
+        self.given = canonical(dict(words))
+        self.asked = losses
+        self.losses: dict[str, dict[str, Any]] = {name: LOSSES.get(name, {"loss": name}) for name in losses} or LOSSES
+        self.whole = self._prepared({"protocol": "all"})
+        self.classes = int(self.whole.labels.max()) + 1
+        key = json.dumps([self.whole.hash, minutes, list(self.losses), executor.workers])
+        self.name = f"fit-{sha256(key.encode()).hexdigest()[:8]}"
+        self.file = store.root / "studies" / self.name / "fit.json"
+        self.state = self._stored()
+        for line in said:
+            say(line)
+
+    # -- what is stored of it ------------------------------------------------------------------------------
+
+    def _stored(self) -> dict[str, Any]:
+        """How far earlier sessions came; from the start where that is damaged, with the runs that are there."""
+        try:
+            return without_sum(json.loads(self.file.read_text()))
+        except (OSError, ValueError):
+            return {"used": 0.0}
+
+    def _keep(self) -> None:
+        self.state["used"] += time.monotonic() - self.began
+        self.began = time.monotonic()
+        with atomic(self.file) as scratch:
+            (scratch / self.file.name).write_text(json.dumps(with_sum(self.state), indent=1) + "\n")
+
+    @property
+    def used(self) -> float:
+        """Seconds so far, of all sessions."""
+        return self.state["used"] + time.monotonic() - self.began
+
+    # -- the runs ------------------------------------------------------------------------------------------
+
+    def _prepared(self, *words: Mapping[str, Any]) -> Prepared:
+        return prepare(make_spec(self.base, *words), self.known)
+
+    def _fold(self, fold: int, plan: Plan, words: Mapping[str, Any]) -> RunSpec:
+        protocol = {"protocol": "cross", "protocol.folds": plan.folds, "protocol.fold": fold}
+        blend = blend_of(self.base, self.given, plan.share > 0)
+        return make_spec(self.base, {**protocol, "protocol.share": plan.share, "model.cut": plan.cut, **blend}, words)
+
+    def _folds(self, plan: Plan, words: Mapping[str, Any]) -> list[tuple[RunSpec, Run]]:
+        """The runs of one network, one per fold."""
+        specs = [self._fold(fold, plan, words) for fold in range(plan.folds)]
+        return [(spec, run_of(self.store, prepare(spec, self.known))) for spec in specs]
+
+    # -- what is done --------------------------------------------------------------------------------------
+
+    def carry_out(self) -> Fitted:
+        """Plan, train and test the folds, judge, train the model."""
+        plan = self._plan()
+        untrained = self._folds(plan, UNTRAINED)
+        methods: list[Method] = []
+        try:
+            tasks = [Task(spec.whole(), run.path) for spec, run in untrained if not run.tested]
+            named: dict[str, list[tuple[RunSpec, Run]]] = {}
+            for name in plan.losses:
+                try:
+                    named[name] = self._folds(plan, self.losses[name])
+                except NearkinError as error:
+                    methods.append(Method(name, [], str(error)))
+            for fold in range(plan.folds):
+                pieces = [folds[fold] for folds in named.values()]
+                tasks += [Task(spec.whole(), run.path) for spec, run in pieces if not run.tested]
+            self._go(tasks, f"{plan.folds} folds over {self.classes} classes")
+        finally:
+            self._keep()
+        for name, folds in named.items():
+            runs = [run for _, run in folds]
+            reasons = [run.failure for run in runs if not run.tested]
+            methods.append(Method(name, [] if reasons else runs, next((why for why in reasons if why), None)))
+        plain = [run for _, run in untrained]
+        fitted = Fitted(self.name, self.store, plan, self.classes, plain, methods, self.base.train.select)
+        fitted.run = self._model(fitted)
+        fitted.seconds = self.used
+        self._keep()
+        return fitted
+
+    def _plan(self) -> Plan:
+        """What will be done: decided once, at the first call."""
+        if "plan" in self.state:
+            stored = dict(self.state["plan"])
+            return Plan(**{**stored, "losses": tuple(stored["losses"])})
+        folds, share = folds_for(self.classes)
+        if not folds:
+            decided = plan(
+                self.seconds, self.executor.workers, self.classes, {"none": Costs(0, 0, 0)}, (), all_losses=False
+            )
+        else:
+            self.say("trying a few steps ...")
+            guess = Plan(folds, share, self.base.model.cut, (), 0.0)
+            first = prepare(self._fold(0, guess, next(iter(self.losses.values()))), self.known)
+            batch = seconds_per_batch(first.spec, first.data_hash, self.store)
+            costs = {cut: self._costs(first, batch, cut) for cut in cuts_of(self.base, self.given)}
+            names = tuple(self.losses)
+            decided = plan(self.seconds, self.executor.workers, self.classes, costs, names, all_losses=bool(self.asked))
+        self.state["plan"] = decided.as_json()
+        self._keep()
+        return decided
+
+    def _costs(self, prepared: Prepared, batch: float, cut: str) -> Costs:
+        """What the runs take behind a cut, from what a step of the network as it was tried takes."""
+        size, images = prepared.spec.train.batch or 1, len(self.whole.labels)
+        if cut != self.base.model.cut:
+            step = BEHIND_A_CUT * batch
+            front = EMBEDDED * batch * images * prepared.spec.model.views / size  # once for all runs
+        else:
+            step, front = batch, 0.0
+        embedded = EMBEDDED * step * images / size
+        run = START + work_of(prepared) * step + 2 * embedded
+        return Costs(run, START + embedded, run * images / len(prepared.labels), self.used + front)
+
+    def _go(self, tasks: list[Task], what: str) -> None:
+        """Carry out tasks, with a bar."""
+        if not tasks:
+            return
+        ended, saved = 0, time.monotonic()
+        with bar(f"{what[:1].upper()}{what[1:]}", len(tasks)) as advance:
+            for look in schedule(self.executor, tasks):
+                ended += len(look.ended)
+                for failure in [over.failure for over in look.ended if over.failure]:
+                    if failure.passing and not failure.killed:  # no loss is dropped for it
+                        raise PassingError(f"{failure.why}; the same command goes on")
+                advance(ended)
+                if time.monotonic() - saved > 5:
+                    self._keep()
+                    saved = time.monotonic()
+
+    def _model(self, fitted: Fitted) -> Run:
+        """The model on all classes, stored as a run that says what its estimate rests on."""
+        spec = make_spec(self.base, {"protocol": "all"}, self._chosen(fitted) if fitted.helps else UNTRAINED)
+        run = run_of(self.store, prepare(spec, self.known))
+        if not run.final:
+            self._go([Task(spec.whole(), run.path, test=False)], "the model on all classes")
+            if not run.final:
+                raise NearkinError(f"the model on all classes could not be trained: {run.failure or 'it was stopped'}")
+        with run.lock():
+            run.write_json("estimate.json", fitted.estimate())
+            run.seal()
+        return run
+
+    def _chosen(self, fitted: Fitted) -> dict[str, Any]:
+        """The settings of the last model: the loss, and the medians of what the folds chose."""
+        method = fitted.method
+        assert method is not None  # training helps
+        finals = [run.read_json("final.json") for run in method.runs]
+        epochs = round(statistics.median(final["epoch"] for final in finals))
+        blends = [final.get("blend", 1.0) for final in finals]
+        return {
+            **self.losses[method.name],
+            "model.cut": fitted.plan.cut,
+            "train.epochs": max(1, epochs),
+            "train.blend": float(np.median(blends)),
+        }

@@ -1,0 +1,155 @@
+"""`nearkin.fit` from a folder to a model: its folds, its verdict, what is stored, and that it goes on after a kill."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+import nearkin
+from nearkin.errors import NearkinError
+from nearkin.runs.store import Store
+
+QUICK = {
+    "dataset": "glyphs",
+    "data.classes": 8,
+    "data.per_class": 8,
+    "backbone": "convnet",
+    "dim": 8,
+    "epochs": 1,
+    "train.batch": 16,
+    "sampler.per_class": 4,
+}
+
+
+def quiet(line):
+    pass
+
+
+def fit(words, runs, **more):
+    return nearkin.fit(words, runs=runs, workers=1, say=quiet, losses=["contrastive"], **more)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    return fit(QUICK, tmp_path_factory.mktemp("fitted"))
+
+
+def test_every_class_is_tested_once_by_both_networks(fitted):
+    for runs in (fitted.untrained, fitted.method.runs):
+        tables = [pq.read_table(run.path / "test.parquet", columns=["class"]) for run in runs]
+        classes = [name for table in tables for name in set(table["class"].to_pylist())]
+        assert len(classes) == len(set(classes)) == 8
+
+
+def test_the_model_has_all_classes_or_is_the_untrained_network(fitted):
+    assert fitted.run.final
+    assert not fitted.run.testable
+    stored = fitted.run.stored
+    assert stored["protocol"]["name"] == "all"
+    assert (stored["train"]["epochs"] > 0) == fitted.helps
+    estimate = fitted.run.read_json("estimate.json")
+    assert estimate["verdict"] == fitted.verdict
+    assert set(estimate["folds"]) == {run.hash for run in fitted.chosen}
+    assert fitted.verdict in str(fitted)
+    assert len(nearkin.embed(fitted.run, np.zeros((2, 32, 32, 3), np.uint8))) == 2
+    with pytest.raises(NearkinError, match="trained on all classes"):
+        nearkin.test(fitted.run)
+
+
+def test_the_same_call_trains_nothing(fitted):
+    said = []
+    again = nearkin.fit(QUICK, runs=fitted.store.root, workers=1, say=said.append, losses=["contrastive"])
+    assert again.run.hash == fitted.run.hash
+    assert again.verdict == fitted.verdict
+    assert not any("steps" in line for line in said)
+
+
+KILLED = """
+import json, os, signal, sys
+import nearkin
+from nearkin.fitting.fit import Fitting
+
+words, runs, at = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+keep, kept = Fitting._keep, 0
+
+def counted(self):
+    global kept
+    keep(self)
+    kept += 1
+    if kept == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Fitting._keep = counted
+if __name__ == "__main__":
+    nearkin.fit(words, runs=runs, workers=1, losses=["contrastive"], say=lambda line: None)
+"""
+
+
+def test_killed_it_ends_with_the_same_model(fitted, tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    runs = tmp_path / "runs"
+    for at in (1, 2):  # when the plan is stored, when the folds are over
+        ended = subprocess.run([sys.executable, script, json.dumps(QUICK), runs, str(at)], capture_output=True)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+    run = fit(QUICK, runs).run
+    assert run.hash == fitted.run.hash
+    one, other = (which.load("model.pt")["model"] for which in (run, fitted.run))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def folder(root, classes, images, side=40):
+    rng = np.random.default_rng(0)
+    for number in range(classes):
+        (root / f"class{number}").mkdir(parents=True)
+        for i in range(images):
+            pixels = rng.integers(0, 256, (side, side, 3), np.uint8)
+            Image.fromarray(pixels).save(root / f"class{number}" / f"{i}.png")
+    return root
+
+
+SMALL = {"backbone": "convnet", "data.size": 32}
+
+
+@pytest.mark.parametrize(
+    ("classes", "images", "words"),
+    [
+        (1, 4, "1 class: too few"),
+        (3, 4, "3 classes: too few"),
+        (2, 2, "2 classes: too few"),
+        (6, 1, "No class has two images"),
+    ],
+)
+def test_a_small_folder_is_told_what_is_possible(classes, images, words, tmp_path):
+    root = folder(tmp_path / "images", classes, images)
+    made = nearkin.fit(root, runs=tmp_path / "runs", workers=1, say=quiet, minutes=0.01, **SMALL)
+    assert words in made.verdict
+    assert not made.helps
+    assert len(nearkin.embed(made.run, root)) == classes * images
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({"minutes": 0}, "minutes=0: above 0"),
+        ({"loss": "triplet"}, "fit decides this itself.*losses"),
+        ({"protocol": "kfold"}, "protocol.name=kfold: fit decides this itself"),
+        ({"losses": ["tripplet"]}, "tripplet.*triplet"),
+    ],
+)
+def test_what_it_decides_itself_is_refused(words, reason, tmp_path):
+    with pytest.raises(NearkinError, match=reason):
+        nearkin.fit(QUICK, **{"runs": tmp_path, "workers": 1, "say": quiet, **words})
+
+
+def test_too_little_time_gives_the_untrained_network(tmp_path):
+    made = nearkin.fit(QUICK, minutes=0.001, runs=tmp_path, workers=1, say=quiet)
+    assert "no time to train" in made.verdict
+    assert made.run.stored["train"]["epochs"] == 0
+    assert Store(tmp_path).runs()
