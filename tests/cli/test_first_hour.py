@@ -60,13 +60,15 @@ def test_a_stored_result_is_told_as_such(tiny, tmp_path):
 
 def test_the_untrained_network_stands_beside_the_trained_one(tiny, tmp_path):
     done = call("train", *words_of(tiny), "--runs", tmp_path)
-    assert "untrained" in done.stdout
-    base = nearkin.train(tiny, runs=tmp_path, epochs=0)
+    assert "without training" in done.stdout
+    base = nearkin.train(tiny | {"epochs": 0, "model.head": "none"}, runs=tmp_path)
     shown = f"{100 * base.metrics()['map_at_r']:.2f}"
     line = next(line for line in done.stdout.splitlines() if line.strip().startswith("map_at_r"))
     assert line.split()[-1].removesuffix("%") == shown or line.split()[-2:] == [shown, "%"]
+    run, pooled = (f"{100 * run.metrics()['map_at_r']:.2f} %" for run in (nearkin.train(tiny, runs=tmp_path), base))
+    assert f"points of MAP@R: {run}, without training {pooled}" in " ".join(done.stdout.split())
     alone = call("train", *words_of(tiny), "seed=1", "--no-baseline", "--runs", tmp_path / "alone")
-    assert "untrained test" not in " ".join(alone.stdout.split())
+    assert "without training" not in " ".join(alone.stdout.split())
     assert len(list((tmp_path / "alone").glob("*/spec.yaml"))) == 1
 
 
@@ -235,6 +237,8 @@ class TestEmbedAndEvaluate:
             assert len(held["embeddings"]) == len(held["paths"]) == len(held["labels"]) == 72
             assert held["labels"][0] == "class00"
         measured = call("evaluate", tmp_path / "emb.npz", "--k", "1", "--json")
+        assert json.loads(measured.stdout)["n"] == 36  # the run was trained on the others
+        measured = call("evaluate", tmp_path / "emb.npz", "--k", "1", "--json", "--include-trained")
         assert json.loads(measured.stdout)["n"] == 72
 
     def test_links_are_followed(self, run, flowers, tmp_path):

@@ -19,6 +19,7 @@ COMMAND = re.compile(r"(nearkin|ray|torchrun) [^`;]*")  # a whole command that t
 ALLOWED = {
     "runs/environment.py": "git is called with flags of its own",
     "pages/_sprite.py": "CSS has variables of this form",
+    "pages/_still.py": "the same variables",
     "config/page.py": "docs/settings.md is about the command line too",
     "literature/_experiments.py": "a part of the command that measures it",
     "pages/_analyses.py": "a part of the command that renews it",

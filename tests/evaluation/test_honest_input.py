@@ -96,7 +96,9 @@ def test_a_lone_list_is_no_label(data, tmp_path, name, kind):
         np.savez(tmp_path / "x.npz", **{"embeddings": z, name: labels})
     else:
         torch.save({"embeddings": torch.from_numpy(z), name: torch.from_numpy(labels)}, tmp_path / "x.pt")
-    with pytest.raises(NearkinError, match=f"embeddings, {name}: which are the labels\\? Name one of them 'labels'"):
+    with pytest.raises(
+        NearkinError, match=f"embeddings, {name}: which of them holds the labels\\? Name one of them 'labels'"
+    ):
         read_set(tmp_path / f"x{kind}")
 
 

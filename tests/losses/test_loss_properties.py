@@ -140,7 +140,7 @@ def test_references_that_are_the_batch_give_the_same_value(name):
     referring = Pairs(z, y, references=z, reference_labels=y, self_index=torch.arange(len(y)))
     tuples = loss.draw(Pairs.of(z, y), None, torch.Generator().manual_seed(2))
     if loss.needs_square:
-        with pytest.raises(NearkinError, match="no memory beside it"):
+        with pytest.raises(NearkinError, match="takes neither a memory nor ref_emb"):
             loss(referring)
     else:
         torch.testing.assert_close(loss(referring, None, tuples), loss(z, y, tuples), rtol=1e-9, atol=1e-9)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import nearkin
-from nearkin.cli.options import Ray, Runs
+from nearkin.cli.options import Ray, Runs, runs_option
 from nearkin.cli.screen import say
 from nearkin.cli.train import resumable
 
@@ -41,4 +41,4 @@ def fit_command(
             ray=ray,
             say=lambda line: say(line, error=True),
         )
-    say(fitted)
+    say(fitted, f"next: nearkin embed {fitted.run.hash}{runs_option(runs)} IMAGES -o emb.npz")

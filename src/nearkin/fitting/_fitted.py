@@ -202,15 +202,11 @@ class Fitted(Shown):
 
     @property
     def below(self) -> list[str]:
-        """What the model is, and what comes next."""
+        """What the model is, and where."""
         what = "trained on all classes" if self.helps else "the untrained network"
         if self.helps and self.method is not None:
             what += f" with {self.method.name}"
-        runs = "" if str(self.store.root) == "runs" else f" --runs {self.store.root}"
-        return [
-            f"the model: {self.run.path} ({what}; {SECONDS.text(self.seconds)})",
-            f"next: nearkin embed {self.run.hash} IMAGES{runs} -o emb.npz",
-        ]
+        return [f"the model: {self.run.path} ({what}; {SECONDS.text(self.seconds)})"]
 
 
 def _percent(value: Over) -> str:
