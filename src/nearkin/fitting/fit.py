@@ -33,6 +33,7 @@ from nearkin.studies.baselines import BASELINES
 from nearkin.studies.executors import executor_of
 from nearkin.studies.pace import EMBEDDED, seconds_per_batch, work_of
 from nearkin.studies.scheduler import Executor, Task, schedule
+from nearkin.units import SECONDS, counted
 
 UNTRAINED = {"miner": "none", "regulariser": "none", "method": "none", "model.init": "kaiming", **BASELINES["pooled"]}
 BEHIND_A_CUT = 0.35  # of a step of the whole network, measured on EfficientNet-Lite0 behind block10
@@ -167,32 +168,39 @@ class Fitting:
     def carry_out(self) -> Fitted:
         """Plan, train and test the folds, judge, train the model."""
         plan = self._plan()
-        untrained = self._folds(plan, UNTRAINED)
-        methods: list[Method] = []
+        what = f"{counted(plan.folds, 'fold')} over {counted(self.classes, 'class', 'classes')}"
+        if plan.folds:
+            names = ", ".join(["the untrained network", *plan.losses])
+            self.say(f"{what}: {names}; about {SECONDS.text(plan.seconds)}")
+        untrained, (trained, methods) = self._folds(plan, UNTRAINED), self._trained(plan)
+        pieces = [*untrained, *(piece for fold in zip(*trained.values(), strict=True) for piece in fold)]
         try:
-            tasks = [Task(spec.whole(), run.path) for spec, run in untrained if not run.tested]
-            named: dict[str, list[tuple[RunSpec, Run]]] = {}
-            for name in plan.losses:
-                try:
-                    named[name] = self._folds(plan, self.losses[name])
-                except NearkinError as error:
-                    methods.append(Method(name, [], str(error)))
-            for fold in range(plan.folds):
-                pieces = [folds[fold] for folds in named.values()]
-                tasks += [Task(spec.whole(), run.path) for spec, run in pieces if not run.tested]
-            self._go(tasks, f"{plan.folds} folds over {self.classes} classes")
+            self._go([Task(spec.whole(), run.path) for spec, run in pieces if not run.tested], what)
         finally:
             self._keep()
-        for name, folds in named.items():
+        for _, run in untrained:
+            if not run.tested:
+                raise NearkinError(f"the untrained network could not be tested: {run.failure or 'it was stopped'}")
+        for name, folds in trained.items():
             runs = [run for _, run in folds]
-            reasons = [run.failure for run in runs if not run.tested]
-            methods.append(Method(name, [] if reasons else runs, next((why for why in reasons if why), None)))
+            failed = [run.failure or "it was stopped" for run in runs if not run.tested]
+            methods.append(Method(name, [], failed[0]) if failed else Method(name, runs))
         plain = [run for _, run in untrained]
         fitted = Fitted(self.name, self.store, plan, self.classes, plain, methods, self.base.train.select)
         fitted.run = self._model(fitted)
         fitted.seconds = self.used
         self._keep()
         return fitted
+
+    def _trained(self, plan: Plan) -> tuple[dict[str, list[tuple[RunSpec, Run]]], list[Method]]:
+        """Loss -> its runs, one per fold; and those whose settings do not go together, with the reason."""
+        trained, refused = {}, []
+        for name in plan.losses:
+            try:
+                trained[name] = self._folds(plan, self.losses[name])
+            except NearkinError as error:
+                refused.append(Method(name, [], str(error)))
+        return trained, refused
 
     def _plan(self) -> Plan:
         """What will be done: decided once, at the first call."""

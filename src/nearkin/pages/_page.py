@@ -17,7 +17,7 @@ from nearkin.pages._base import Figure, Part, Section
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
-UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 Fact = tuple[str, str, str]  # a heading, an answer, and a sentence about it
 
@@ -79,7 +79,7 @@ def check(page: Page) -> None:
 def embedded(value: Any) -> str:
     """JSON that is safe inside <script>: no character in it can end the element. NaN and infinity become null."""
     text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return "".join(UNSAFE.get(c, c) for c in text)
+    return text.translate(UNSAFE)
 
 
 def _finite(value: Any) -> Any:

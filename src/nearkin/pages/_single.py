@@ -182,7 +182,7 @@ def use_section(member: Member, gathered: Gathered, twins: dict[str, Member]) ->
         (f"nearkin test {name} --metrics nmi,recall@100", "more metrics, without training"),
     ]
     if not twins and not member.untrained:
-        lines.append(("nearkin train SETTINGS epochs=0", "the untrained network: the settings below, without training"))
+        lines.append(("nearkin train SETTINGS epochs=0 model.head=none", "the settings below, without training"))
     size = member.settings["model.dim"] or "pooled"
     python = f'''import nearkin
 

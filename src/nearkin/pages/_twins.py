@@ -5,11 +5,12 @@ from nearkin.config.parse import flatten
 from nearkin.runs.store import Run, Store
 
 NETWORK = ("model.backbone", "model.weights", "model.pool", "data.size", "data.crop")
+POOLED = "pooled feature"
 
 
 def twins_of(member: Member, store: Store) -> dict[str, Member]:
     """The stored untrained networks like this one, tested on the same images: name -> one, of the same seed where there
-    is one."""
+    is one; first the pooled feature, which a person would take instead of training."""
     if member.untrained:
         return {}
     twins: dict[str, Member] = {}
@@ -28,11 +29,11 @@ def twins_of(member: Member, store: Store) -> dict[str, Member]:
         same_head = pooled or all(words[key] == member.settings[key] for key in ("model.head", "model.dim"))
         if words.get("train.epochs") != 0 or not same or not same_head or not _same_test(member.run, run):
             continue
-        name = "pooled feature" if pooled else "random head"
+        name = POOLED if pooled else "random head"
         twin = Member({}, words["train.seed"], words.get("protocol.fold"), run, name)
         if name not in twins or twin.seed == member.seed:
             twins[name] = twin
-    return twins
+    return dict(sorted(twins.items(), key=lambda twin: twin[0] != POOLED))
 
 
 def _same_test(first: Run, second: Run) -> bool:
