@@ -185,7 +185,7 @@ def test_bad_input_is_one_sentence(store):
         (["sinle", "toy"], "did you mean single"),
         (["single"], "analyse single: name a run, a study, or a folder of runs"),
         (["single", "nope"], "no study and no run 'nope'"),
-        (["single", "untested"], "run untested0000 is not tested; nearkin test untested0000"),
+        (["single", "untested"], "run untested0000 is not tested: nearkin test untested0000"),
         (["both", "toy", "untested"], "no run 'toy'"),
         (["single", "toy", "--images", "3"], "--images 3: no option of analysis single; choices: none"),
         (["both", "toy", "--images", "3", "--all"], "--images 3 and --all: give one of the two"),

@@ -14,6 +14,7 @@ from PIL import Image
 import nearkin
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
+from nearkin.runs.tested import TestSet
 
 QUICK = {
     "dataset": "glyphs",
@@ -58,8 +59,10 @@ def test_the_model_has_all_classes_or_is_the_untrained_network(fitted):
     assert set(estimate["folds"]) == {run.hash for run in fitted.chosen}
     assert fitted.verdict in str(fitted)
     assert len(nearkin.embed(fitted.run, np.zeros((2, 32, 32, 3), np.uint8))) == 2
-    with pytest.raises(NearkinError, match="trained on all classes"):
-        nearkin.test(fitted.run)
+    for refused in (nearkin.test, lambda run: nearkin.compare(run.hash, runs=fitted.store.root), TestSet.of):
+        with pytest.raises(NearkinError, match="trained on all classes"):
+            refused(fitted.run)
+    assert fitted.verdict in str(fitted.run)
 
 
 def test_the_same_call_trains_nothing(fitted):
@@ -123,7 +126,7 @@ SMALL = {"backbone": "convnet", "data.size": 32}
         (1, 4, "1 class: too few"),
         (3, 4, "3 classes: too few"),
         (2, 2, "2 classes: too few"),
-        (6, 1, "No class has two images"),
+        (6, 1, "6 classes, 6 of them with one image: too few"),
     ],
 )
 def test_a_small_folder_is_told_what_is_possible(classes, images, words, tmp_path):

@@ -63,7 +63,7 @@ def check_tested(run: Run) -> None:
     if not run.final:
         check_finished(run)
     if not run.tested:
-        raise NearkinError(f"run {run.hash} is not tested; nearkin test {run.hash} tests it")
+        raise NearkinError(f"run {run.hash} is not tested: {run.untested()}")
 
 
 def training_set(run: Run, *, device: str = "auto") -> TrainingSet:

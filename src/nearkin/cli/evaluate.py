@@ -64,7 +64,7 @@ def evaluate_command(
 def stored_embeddings(run: Run) -> Path:
     """The test embeddings of a run, with labels and roles."""
     if not run.tested:
-        raise NearkinError(f"run {run.hash} is not tested, so it has no test embeddings yet: nearkin test {run.hash}")
+        raise NearkinError(f"run {run.hash} is not tested, so it has no test embeddings: {run.untested()}")
     return run.file("embeddings.npz")
 
 

@@ -162,11 +162,17 @@ class Gathered:
 
     def nothing_tested(self) -> NearkinError:
         """The error that says so, with the command that tests what is final."""
-        final = [member.run.hash for member in self.members if member.run.final and member.run.purpose == "final"]
+        final = [member.run.hash for member in self.members if member.run.final and member.run.testable]
         more = "" if len(final) <= MOST_NAMED else f" and {len(final) - MOST_NAMED} more"
         hint = f": `nearkin test {' '.join(final[:MOST_NAMED])}`{more}" if final else ""
         if len(self.members) == 1:
             run = self.members[0].run
+            if run.final and run.purpose == "final" and not run.testable:
+                folds = run.read_json("estimate.json")["folds"] if run.has("estimate.json") else []
+                shown = f"; `nearkin report {folds[0]}` shows the first of the folds that say what it is worth"
+                return NearkinError(
+                    f"run {run.hash} was trained on all classes: nothing tests it{shown if folds else ''}"
+                )
             return NearkinError(f"run {run.hash} is not tested ({state(run)}){hint}")
         return NearkinError(f"{self.name}: none of its {len(self.members)} runs is tested{hint}")
 

@@ -39,7 +39,7 @@ class Fitted(Shown):
         name: of its folder in the store.
         store: where the runs are.
         plan: what was planned.
-        classes: of the images.
+        counts: classes, and those of them with two images or more.
         untrained: the untrained network's run of every fold.
         methods: what was trained.
         select: the metric that chooses.
@@ -53,12 +53,12 @@ class Fitted(Shown):
         name: str,
         store: Store,
         plan: Plan,
-        classes: int,
+        counts: tuple[int, int],
         untrained: Sequence[Run],
         methods: Sequence[Method],
         select: str,
     ):
-        self.name, self.store, self.plan, self.classes = name, store, plan, classes
+        self.name, self.store, self.plan, (self.classes, self.searchable) = name, store, plan, counts
         self.untrained, self.methods, self.select = untrained, methods, select
 
     @cached_property
@@ -124,9 +124,11 @@ class Fitted(Shown):
     def verdict(self) -> str:
         """The verdict in one or two sentences."""
         if not self.plan.folds:
+            lone = self.classes - self.searchable
+            what = counted(self.classes, "class", "classes") + (f", {lone} of them with one image" if lone else "")
             return (
-                f"{counted(self.classes, 'class', 'classes')}: too few to hold some out (at least {LEAST_CLASSES}), so "
-                "nobody could say whether training helps. The model is the pretrained network."
+                f"{what}: too few to hold some out (at least {LEAST_CLASSES} with two images), so nobody could say "
+                "whether training helps. The model is the pretrained network."
             )
         parts = []
         for metric in ("recall@1", "map_at_r"):
@@ -139,8 +141,6 @@ class Fitted(Shown):
             parts.append(
                 words if trained is None else f"{words}; {WITHOUT} {SHARE.text(worth(before).mean, digits=0)} %"
             )
-        if not parts:
-            return "No class has two images, so nothing can be found: the model is the pretrained network."
         seen = f"On classes it has never seen, {_at_a_time(self.classes, self.plan.folds)}: {'. '.join(parts)}."
         if not self.chosen:
             return f"{seen} There was no time to train: take the pretrained network, or give it more minutes."

@@ -120,7 +120,8 @@ class Fitting:
         self.asked = losses
         self.losses: dict[str, dict[str, Any]] = {name: LOSSES.get(name, {"loss": name}) for name in losses} or LOSSES
         self.whole = self._prepared({"protocol": "all"})
-        self.classes = int(self.whole.labels.max()) + 1
+        images = np.bincount(self.whole.labels)
+        self.classes, self.searchable = len(images), int((images >= 2).sum())  # a lone image has nothing to find
         key = json.dumps([self.whole.hash, minutes, list(self.losses), executor.workers])
         self.name = f"fit-{sha256(key.encode()).hexdigest()[:8]}"
         self.file = store.root / "studies" / self.name / "fit.json"
@@ -178,15 +179,17 @@ class Fitting:
             self._go([Task(spec.whole(), run.path) for spec, run in pieces if not run.tested], what)
         finally:
             self._keep()
-        for _, run in untrained:
-            if not run.tested:
-                raise NearkinError(f"the untrained network could not be tested: {run.failure or 'it was stopped'}")
+        there = [fold for fold, (_, run) in enumerate(untrained) if run.tested]  # not one whose images are all alone
+        if plan.folds and not there:
+            why = untrained[0][1].failure or "it was stopped"
+            raise NearkinError(f"the untrained network could not be tested: {why}")
         for name, folds in trained.items():
-            runs = [run for _, run in folds]
+            runs = [folds[fold][1] for fold in there]
             failed = [run.failure or "it was stopped" for run in runs if not run.tested]
             methods.append(Method(name, [], failed[0]) if failed else Method(name, runs))
-        plain = [run for _, run in untrained]
-        fitted = Fitted(self.name, self.store, plan, self.classes, plain, methods, self.base.train.select)
+        plain = [untrained[fold][1] for fold in there]
+        counts = self.classes, self.searchable
+        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, self.base.train.select)
         fitted.run = self._model(fitted)
         fitted.seconds = self.used
         self._keep()
@@ -207,10 +210,10 @@ class Fitting:
         if "plan" in self.state:
             stored = dict(self.state["plan"])
             return Plan(**{**stored, "losses": tuple(stored["losses"])})
-        folds, share = folds_for(self.classes)
+        folds, share = folds_for(self.searchable)
         if not folds:
             decided = plan(
-                self.seconds, self.executor.workers, self.classes, {"none": Costs(0, 0, 0)}, (), all_losses=False
+                self.seconds, self.executor.workers, self.searchable, {"none": Costs(0, 0, 0)}, (), all_losses=False
             )
         else:
             self.say("trying a few steps ...")
@@ -219,7 +222,9 @@ class Fitting:
             batch = seconds_per_batch(first.spec, first.data_hash, self.store)
             costs = {cut: self._costs(first, batch, cut) for cut in cuts_of(self.base, self.given)}
             names = tuple(self.losses)
-            decided = plan(self.seconds, self.executor.workers, self.classes, costs, names, all_losses=bool(self.asked))
+            decided = plan(
+                self.seconds, self.executor.workers, self.searchable, costs, names, all_losses=bool(self.asked)
+            )
         self.state["plan"] = decided.as_json()
         self._keep()
         return decided

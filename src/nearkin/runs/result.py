@@ -85,7 +85,7 @@ def result_words(run: Run) -> list[str]:
             "chosen on the test set, so not a result"
         )
     if not run.tested:
-        words.append(untested(run, f"nearkin test {run.hash}"))
+        words += [f"not tested: {run.untested()}", *estimated(run)]
     return words
 
 
@@ -94,11 +94,13 @@ def blended(result: Mapping[str, Any]) -> str:
     return f", {result['blend']:g} of the way from its first weights" if "blend" in result else ""
 
 
-def untested(run: Run, remedy: str) -> str:
-    """Why a final run is not tested, or how it is."""
-    if run.testable:
-        return f"not tested: {remedy}"
-    return "not tested: " + ("trials never are" if run.purpose == "trial" else "it was trained on all classes")
+def estimated(run: Run) -> list[str]:
+    """What `nearkin fit` says of a model that it made, and the runs that this rests on; nothing for any other run."""
+    if not run.has("estimate.json"):
+        return []
+    estimate = run.read_json("estimate.json")
+    folds = ", ".join(estimate["folds"] or estimate["untrained_folds"])
+    return [f"estimate: {estimate['verdict']}", *([f"rests on: {folds}"] if folds else [])]
 
 
 def stored_before(run: Run, began: float) -> list[str]:

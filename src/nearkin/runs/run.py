@@ -132,6 +132,12 @@ class Run(VerifiedFiles):
         """Is it to be tested? Trials never are, and protocol=all leaves no test images."""
         return self.purpose != "trial" and self.stored["protocol"]["name"] != "all"
 
+    def untested(self, remedy: str = "") -> str:
+        """Why it is not tested; `remedy` is what would test it, by default the command."""
+        if self.testable:
+            return remedy or f"nearkin test {self.hash}"
+        return "trials never are" if self.purpose == "trial" else "it was trained on all classes"
+
     @property
     def done(self) -> bool:
         """Is there nothing left to do? A run that is never tested is done when it is final."""

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from nearkin.config.parse import flatten
 from nearkin.errors import NearkinError
 from nearkin.runs.listing import describe
-from nearkin.runs.result import Result, blended, untested
+from nearkin.runs.result import Result, blended, estimated
 from nearkin.runs.store import Run, Store
 
 METRICS = ("map_at_r", "recall@1")
@@ -57,10 +57,8 @@ def _lines(run: Run) -> dict[str, str]:
     if final["validation"]:
         lines["chosen"] += f": validation {_figures(final['validation'])}"
     if not run.tested:
-        lines["test"] = untested(run, "nearkin.test(run)")
-        if run.has("estimate.json"):  # of a model that `nearkin fit` made
-            lines["estimate"] = run.read_json("estimate.json")["verdict"]
-        return lines
+        lines["test"] = f"not tested: {run.untested('nearkin.test(run)')}"
+        return lines | {name: words for name, _, words in (line.partition(": ") for line in estimated(run))}
     lines["test"] = _figures(run.metrics())
     if final["epochs_trained"] or run.stored["model"]["head"] != "none":
         pooled = pooled_baseline(run)

@@ -37,7 +37,7 @@ class TestSet:
     def of(cls, run: Run) -> "TestSet":
         """The stored test embeddings of a run; a NearkinError if there are none. Nothing is computed."""
         if not run.tested and not (run.path / "embeddings.npz").exists():
-            raise NearkinError(f"run {run.hash} is not tested yet: nearkin test {run.hash}")
+            raise NearkinError(f"run {run.hash} is not tested yet: {run.untested()}")
         path = run.file("embeddings.npz")
         try:
             with np.load(path) as file:
