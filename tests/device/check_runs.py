@@ -19,7 +19,15 @@ from nearkin.engine.precision import trap
 from nearkin.registry import SAMPLERS
 
 WORDS = {k: v for k, v in TINY.items() if k != "sampler.per_class"}
-WORDS |= {"data.per_class": 8, "dim": 8, "epochs": 1, "loss": "multi_similarity"}
+WORDS |= {
+    "data.classes": 12,
+    "data.per_class": 8,
+    "data.size": 16,
+    "dim": 8,
+    "epochs": 1,
+    "train.batches_per_epoch": 5,
+    "loss": "multi_similarity",
+}
 
 
 def trained(device: str, words: dict[str, Any], folder: Path, **settings: Any) -> Any:
