@@ -25,7 +25,7 @@ WORDS |= {
     "data.size": 16,
     "dim": 8,
     "epochs": 1,
-    "train.batches_per_epoch": 5,
+    "train.batches_per_epoch": 3,
     "loss": "multi_similarity",
 }
 
@@ -125,7 +125,13 @@ def test_it_goes_on_on_another_device(tmp_path, monkeypatch):
         if entry.get("step") == 4:
             raise KeyboardInterrupt
 
-    words = {"memory.size": 30, "memory.warmup": 0, "loss": "contrastive", "sampler": "gc"}
+    words = {
+        "train.batches_per_epoch": 5,
+        "memory.size": 30,
+        "memory.warmup": 0,
+        "loss": "contrastive",
+        "sampler": "gc",
+    }
     whole = numbers(trained("cpu", words, tmp_path))
     for first, second in (("cpu", "toy"), ("toy", "cpu")):
         with on_toy():
