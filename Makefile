@@ -38,7 +38,7 @@ format: $(READY)
 	@$(BIN)/ruff check --fix src tests bench examples
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # docs/settings.md, from the settings and docstrings in the code
 settings: $(READY)

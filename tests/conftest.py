@@ -1,5 +1,6 @@
 """Shared by all tests: one thread, a cache of the session's own, small data."""
 
+import functools
 import os
 import signal
 from pathlib import Path
@@ -25,6 +26,17 @@ def _own_cache(tmp_path_factory):
         os.environ.pop("NEARKIN_CACHE", None)
     else:
         os.environ["NEARKIN_CACHE"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_environment():
+    """The commit and the versions are looked up once, not by four programs at each of a thousand short runs."""
+    from nearkin.runs import environment
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_commit", "_version", "_cpu"):
+            patch.setattr(environment, name, functools.cache(getattr(environment, name)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,9 @@
 """Stores made by hand: runs with given results, and studies over them, without any training."""
 
 import json
+import os
+import traceback
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
 from nearkin.runs.run import SCHEMA
 from nearkin.runs.store import Store
-from nearkin.studies._local import carry_out
+from nearkin.studies._local import carry_out, warm_up
 from nearkin.studies.runner import note, tasks_of
 from nearkin.studies.scheduler import Executor, Working, schedule
 
@@ -142,6 +145,25 @@ def carried_out(jobs, executor):
     with executor:
         for look in schedule(executor, tasks_of(jobs)):
             note(jobs, look)
+
+
+def beside(work):
+    """A process forked from this one, which does `work`; the caller waits for it. Its workers are forked from the
+    process that those of this one are forked from: what that has imported is not imported again."""
+    warm_up()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            for known in (forkserver, forkserver._forkserver):
+                known.ensure_running = lambda: None  # it runs, but not as a child of this process
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return pid
 
 
 class Done(Working):

@@ -136,7 +136,8 @@ def test_nothing_on_the_page_is_overlooked():
 
 
 def test_the_linter_is_content(copy):
-    words = [sys.executable, "-m", "ruff", "check", "--no-cache", "src", "tests"]
+    files = sorted({edit.file for section in SECTIONS.values() for edit in section})  # `make lint` checks the others
+    words = [sys.executable, "-m", "ruff", "check", "--no-cache", *files]
     done = subprocess.run(words, cwd=copy, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
@@ -165,6 +166,7 @@ def test_the_suite_finds_and_checks_the_new_parts(copy, tmp_path):
         "-rpfE",
         "-p",
         "no:cacheprovider",
+        "--assert=plain",  # to rewrite all files takes longer than to run these tests
         "--basetemp",
         str(tmp_path / "base"),
     )

@@ -197,6 +197,7 @@ def test_arrays():
     assert verify(load_table("glyphs", classes=4, per_class=3)).ok
 
 
+@pytest.mark.slow
 @pytest.mark.cub
 def test_the_real_cub(cub_root):
     report = verify(load_table("cub", cub_root), CUB.official)

@@ -19,7 +19,15 @@ from nearkin.engine.precision import trap
 from nearkin.registry import SAMPLERS
 
 WORDS = {k: v for k, v in TINY.items() if k != "sampler.per_class"}
-WORDS |= {"data.per_class": 8, "dim": 8, "epochs": 1, "loss": "multi_similarity"}
+WORDS |= {
+    "data.classes": 12,
+    "data.per_class": 8,
+    "data.size": 16,
+    "dim": 8,
+    "epochs": 1,
+    "train.batches_per_epoch": 3,
+    "loss": "multi_similarity",
+}
 
 
 def trained(device: str, words: dict[str, Any], folder: Path, **settings: Any) -> Any:
@@ -117,7 +125,13 @@ def test_it_goes_on_on_another_device(tmp_path, monkeypatch):
         if entry.get("step") == 4:
             raise KeyboardInterrupt
 
-    words = {"memory.size": 30, "memory.warmup": 0, "loss": "contrastive", "sampler": "gc"}
+    words = {
+        "train.batches_per_epoch": 5,
+        "memory.size": 30,
+        "memory.warmup": 0,
+        "loss": "contrastive",
+        "sampler": "gc",
+    }
     whole = numbers(trained("cpu", words, tmp_path))
     for first, second in (("cpu", "toy"), ("toy", "cpu")):
         with on_toy():

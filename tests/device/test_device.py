@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 def test_on_a_device_of_its_own(tmp_path):
     """A process that has a device cannot fork after its first backward, as other tests do (toy.py)."""
     own = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'own'}"]
-    command = [sys.executable, "-m", "pytest", "-x", *own, *map(str, sorted(HERE.glob("check_*.py")))]
+    command = [sys.executable, "-m", "pytest", "-x", "--assert=plain", *own, *map(str, sorted(HERE.glob("check_*.py")))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1])
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 

@@ -105,6 +105,7 @@ def words():
         "dataset": "glyphs",
         "data.classes": 24,
         "data.per_class": 10,
+        "data.size": 16,
         "backbone": "convnet",
         "dim": 16,
         "train.batch": 16,
@@ -133,8 +134,12 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", MOMENTS)
+KINDS = (signal.SIGINT, signal.SIGTERM)  # one handler takes both: in turn, and both where a step ends
+
+
+@pytest.mark.parametrize(
+    ("moment", "kind"), [("step", signal.SIGTERM), *((each, KINDS[i % 2]) for i, each in enumerate(MOMENTS))]
+)
 def test_struck_at_any_moment_it_goes_on_there(words, straight, tmp_path, moment, kind):
     ended = child(lambda: nearkin.train(words, runs=tmp_path, watch=struck_at(moment, kind)))
     assert ended == (130 if kind == signal.SIGINT else -signal.SIGTERM)

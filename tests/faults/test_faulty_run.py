@@ -22,6 +22,7 @@ WORDS = [
     "train.batch=12",
     "sampler.per_class=3",
     "epochs=2",
+    "train.batches_per_epoch=2",
     "train.curve=true",
     "train.device=cpu",
 ]

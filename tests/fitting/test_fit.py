@@ -1,18 +1,18 @@
 """`nearkin.fit` from a folder to a model: its folds, its verdict, what is stored, and that it goes on after a kill."""
 
-import json
+import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from stores import beside
 
 import nearkin
 from nearkin.errors import NearkinError
+from nearkin.fitting.fit import Fitting
 from nearkin.runs.store import Store
 from nearkin.runs.tested import TestSet
 
@@ -73,34 +73,29 @@ def test_the_same_call_trains_nothing(fitted):
     assert not any("steps" in line for line in said)
 
 
-KILLED = """
-import json, os, signal, sys
-import nearkin
-from nearkin.fitting.fit import Fitting
-
-words, runs, at = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-keep, kept = Fitting._keep, 0
-
-def counted(self):
-    global kept
-    keep(self)
-    kept += 1
-    if kept == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-Fitting._keep = counted
-if __name__ == "__main__":
-    nearkin.fit(words, runs=runs, workers=1, losses=["contrastive"], say=lambda line: None)
-"""
+def killed(runs, at):
+    """What became of a fit beside this process that is killed when it keeps its state the `at`-th time."""
+    return os.waitstatus_to_exitcode(os.waitpid(beside(lambda: fit_and_die(runs, at)), 0)[1])
 
 
+def fit_and_die(runs, at):
+    keep, kept = Fitting._keep, []
+
+    def counted(self):
+        keep(self)
+        kept.append(1)
+        if len(kept) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Fitting._keep = counted
+    fit(QUICK, runs)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_killed_it_ends_with_the_same_model(fitted, tmp_path):
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
     runs = tmp_path / "runs"
     for at in (1, 2):  # when the plan is stored, when the folds are over
-        ended = subprocess.run([sys.executable, script, json.dumps(QUICK), runs, str(at)], capture_output=True)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert killed(runs, at) == -signal.SIGKILL
     run = fit(QUICK, runs).run
     assert run.hash == fitted.run.hash
     one, other = (which.load("model.pt")["model"] for which in (run, fitted.run))

@@ -499,6 +499,7 @@ def test_git_is_asked_without_its_locks(monkeypatch):
         asked.append(words)
         return run(words, **more)
 
+    monkeypatch.setattr(environment, "_commit", environment._commit.__wrapped__)  # not what was noted before
     monkeypatch.setattr(environment.subprocess, "run", noted)
     environment.environment()
     assert asked

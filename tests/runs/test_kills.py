@@ -67,7 +67,8 @@ def content(run):
 def test_twenty_kills_at_writes_of_all_kinds(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
     blended = {"train.average": 0.9, "train.blend": "auto"}
-    words = tiny | blended | {"epochs": 3, "loss": "nt_xent", "memory.size": 24, "train.curve": True}
+    small = {"data.classes": 12, "data.size": 16, "train.batches_per_epoch": 4}
+    words = tiny | small | blended | {"epochs": 3, "loss": "nt_xent", "memory.size": 24, "train.curve": True}
     straight = nearkin.train(words, runs=tmp_path / "straight")
     rng = random.Random(0)
     kills, chain = 0, 0
@@ -116,7 +117,7 @@ def killed_at_any_moment(words, tmp_path, kills):
 
 def test_killed_at_any_moment_of_any_step(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
-    killed_at_any_moment(tiny | {"loss": "margin", "sampler": "gc"}, tmp_path, kills=6)
+    killed_at_any_moment(tiny | {"data.size": 16, "loss": "margin", "sampler": "gc"}, tmp_path, kills=6)
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_killed_a_hundred_times(tiny, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("stage", ["embed", "write_per_query", "_store_first", "_curve"])
 def test_killed_while_it_is_tested(tiny, tmp_path, stage):
-    words = tiny | {"epochs": 2, "train.curve": True}
+    words = tiny | {"data.classes": 12, "data.size": 16, "epochs": 1, "train.curve": True}
     straight = nearkin.train(words, runs=tmp_path / "straight")
     child = os.fork()
     if child == 0:

@@ -134,7 +134,10 @@ def test_nor_can_parts_of_the_users_own_find_them(folder, tmp_path, spies):
         spies("callback", entry)
 
     run = nearkin.train(
-        words(folder, loss="spy", sampler="spy", backbone="spy"), runs=tmp_path / "runs", test=False, watch=watch
+        words(folder, loss="spy", sampler="spy", backbone="spy") | {"train.batches_per_epoch": 2},
+        runs=tmp_path / "runs",
+        test=False,
+        watch=watch,
     )
     assert {"loss", "sampler", "backbone", "callback", "the stack"} <= FOUND.keys()
     assert {what: found for what, found in FOUND.items() if found} == {}

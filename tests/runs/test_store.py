@@ -184,7 +184,7 @@ class TestSessions:
 
     def test_the_commit_is_nearkins_own_or_absent(self, tmp_path):
         """Installed inside another project's repository, that repository's commit is none of ours."""
-        here = environment._commit()
+        here = environment._commit.__wrapped__()
         assert here is None or len(here.rstrip("+")) == 40
         git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(tmp_path)]
         subprocess.run([*git, "init", "-q"], check=True)

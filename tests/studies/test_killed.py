@@ -4,14 +4,17 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
+from functools import partial
+from multiprocessing import forkserver
 
 import pytest
 import yaml
-from stores import contents, said
+from stores import beside, contents, said
 
 from nearkin.runs.store import Store
+from nearkin.studies import executors
+from nearkin.studies._local import LocalProcesses
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs Linux or macOS")
 
@@ -32,35 +35,26 @@ def write(folder, losses, seeds, epochs):
     return file
 
 
-# A file, not `python -c`: workers import nearkin anew, and it is the file of the program that they run again.
-PROGRAM = """
-import nearkin.engine.loop as loop
-loop.CHECKPOINT_SECONDS = EVERY
-if __name__ == "__main__":
-    from nearkin.cli.app import main
-    main()
-"""
-
-
 def start(file, runs, seconds):
-    program = file.with_name("program.py")
-    program.write_text(PROGRAM.replace("EVERY", str(seconds)))
-    words = ["study", str(file), "--workers", "2", "--runs", str(runs)]
-    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen([sys.executable, str(program), *words], **quiet)
+    """The command in a process of its own, with a checkpoint every so many seconds."""
+
+    def command():
+        executors.LocalProcesses = partial(LocalProcesses, checkpoints=seconds)
+        said("study", file, "--workers", 2, "--runs", runs)
+
+    return beside(command)
 
 
 def finish(file, runs):
-    """The same command, undisturbed: in this process, whose workers are forked from one that is warm already."""
+    """The same command, undisturbed, in this process."""
     code, told = said("study", file, "--workers", 2, "--runs", runs)
     assert code == 0, told
 
 
-def descendants(pid):
-    found = []
-    for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
-        found += [int(child), *descendants(int(child))]
-    return found
+def workers():
+    """The processes that were forked from the one that is warm: no other study goes on here."""
+    warm = str(forkserver._forkserver._forkserver_pid)
+    return [int(pid) for pid in subprocess.run(["pgrep", "-P", warm], capture_output=True, text=True).stdout.split()]
 
 
 def moment(runs, kind, since):
@@ -79,15 +73,17 @@ def moment(runs, kind, since):
 
 def struck(study, runs, kind, whom, since, rng):
     """Kill the runner or its workers at such a moment; False: the study ended before one came."""
-    while study.poll() is None:
+    while os.waitpid(study, os.WNOHANG) == (0, 0):
         if moment(runs, kind, since):
             time.sleep(rng.uniform(0, 0.3) if kind == "training" else 0)
-            below = descendants(study.pid)
-            for pid in [study.pid] if whom == "runner" else below[-2:]:
+            for pid in [study] if whom == "runner" else workers():
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
+            os.waitpid(study, 0)
+            while workers():  # those of a killed runner write a checkpoint and end themselves
+                time.sleep(0.005)
             return True
         time.sleep(0.005)
     return False
@@ -104,7 +100,6 @@ def killed_and_called_again(tmp_path, losses, seeds, epochs, kills, seconds):
         study = start(file, killed, seconds)
         if struck(study, killed, kind, whom, began, rng):
             hits.append((kind, whom))
-        study.communicate()
     assert {("training", "runner"), ("training", "workers")} <= set(hits), hits
     finish(file, killed)
     assert contents(killed) == contents(straight)

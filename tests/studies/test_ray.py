@@ -68,7 +68,7 @@ def study(tmp_path, tiny):
     """Two runs of seconds: none ends between a look at it and a signal to it."""
     file = tmp_path / "small.yaml"
     axes = {"loss": ["triplet", "proxy_anchor"]}
-    base = tiny | {"epochs": 6, "train.batches_per_epoch": 25}
+    base = tiny | {"epochs": 4, "train.batches_per_epoch": 25}
     file.write_text(yaml.safe_dump({"base": base, "axes": axes, "seeds": [0], "baselines": "none", "metrics": ["nmi"]}))
     return read_study(file)
 

@@ -2,18 +2,17 @@
 
 import itertools
 import json
+import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 import yaml
 from PIL import Image
-from stores import Done, Here
+from stores import Done, Here, beside
 from typer.testing import CliRunner
 
 from nearkin.cli.app import app
@@ -298,29 +297,30 @@ def test_where_the_default_settings_are_best_they_are_the_tuned_ones(study, tmp_
     assert run.tested
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_two_processes_one_killed(study, tmp_path):
     """Kill -9 of one of two that share the storage: all trials are there, none twice."""
     file, runs = study({"trials": 4}), tmp_path / "runs"
-    command = [sys.executable, "-m", "nearkin", "study", str(file), "--tune-only", "--runs", str(runs)]
-    other = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    other = beside(lambda: call("study", file, "--tune-only", "--runs", runs))
+    ended = []
 
     def begun(trials):
         """Wait until so many trials were begun."""
         while len(list((runs / "studies" / "t" / "trials").glob("*-[0-9].lock"))) < trials:
-            assert other.poll() is None
+            assert os.waitpid(other, os.WNOHANG) == (0, 0)
             time.sleep(0.02)
 
     def kill():
         begun(3)
-        other.kill()
-        other.wait()
+        os.kill(other, signal.SIGKILL)
+        ended.append(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
 
-    begun(1)  # by the other, which takes seconds to come so far
+    begun(1)  # by the other
     killer = threading.Thread(target=kill)
     killer.start()
     call("study", file, "--tune-only", "--runs", runs)
     killer.join()
-    assert other.returncode == -signal.SIGKILL
+    assert ended == [-signal.SIGKILL]
     for ledger in ledgers_of(file, runs):
         trials = ledger.trials()
         assert [t.state for t in trials] == ["complete"] * 4
