@@ -139,7 +139,7 @@ class Fitted(Shown):
             shown = worth(before if trained is None else trained)
             words = f"{HEADINGS[metric]} {_percent(shown)}"
             parts.append(
-                words if trained is None else f"{words}; {WITHOUT} {SHARE.text(worth(before).mean, digits=0)} %"
+                words if trained is None else f"{words}; {WITHOUT} {SHARE.text(worth(before).mean, digits=1)} %"
             )
         seen = f"On classes it has never seen, {_at_a_time(self.classes, self.plan.folds)}: {'. '.join(parts)}."
         if not self.chosen:
@@ -159,7 +159,7 @@ class Fitted(Shown):
         if not self.plan.folds:
             return []
         rows: list[list[Any]] = []
-        best = None if self.method is None else [self._tested(self.method.runs, metric) for metric in METRICS]
+        best = None if self.method is None else self._tested(self.method.runs, "map_at_r")
         ordered = sorted(self.trained, key=lambda method: method is not self.method)
         for name, runs in [*((method.name, method.runs) for method in ordered), (WITHOUT, self.untrained)]:
             sides = [self._tested(runs, metric) for metric in METRICS]
@@ -169,7 +169,8 @@ class Fitted(Shown):
                 cells += [None] * 3 if shown is None else [shown.mean, shown.low, shown.high]
             difference = self._gain(runs, "map_at_r") if name != WITHOUT else None
             cells += [None] * 3 if difference is None else [difference.mean, difference.low, difference.high]
-            cells.append(_tied(sides[1], None if best is None else best[1]))
+            first = best is None or (self.method is not None and name == self.method.name)
+            cells.append(None if first else _beside(sides[1], best))
             rows.append(cells)
         columns: list[Any] = ["network"]
         for metric in METRICS:
@@ -210,19 +211,19 @@ class Fitted(Shown):
 
 
 def _percent(value: Over) -> str:
-    mean = SHARE.text(value.mean, digits=0)
+    mean = SHARE.text(value.mean, digits=1)
     if value.low is None or value.high is None:
         return f"{mean} %"
-    return f"{mean} % ({SHARE.text(value.low, digits=0)} to {SHARE.text(value.high, digits=0)})"
+    return f"{mean} % ({SHARE.text(value.low, digits=1)} to {SHARE.text(value.high, digits=1)})"
 
 
 def _at_a_time(classes: int, folds: int) -> str:
     return f"{counted(round(classes / folds), 'class', 'classes')} at a time"
 
 
-def _tied(side: ByClass | None, best: ByClass | None) -> str | None:
+def _beside(side: ByClass | None, best: ByClass | None) -> str | None:
     """How a network stands beside the first: whether other classes might turn their order round."""
-    if side is None or best is None or side is best:
+    if side is None or best is None:
         return None
     difference = gain(side, best)
     if difference.low is None or difference.high is None:
