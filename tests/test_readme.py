@@ -54,7 +54,7 @@ def test_python(code, here, monkeypatch):
     quick = parse_words([*QUICK, "data.size=32"])
     monkeypatch.setattr(nearkin, "train", lambda spec: trained(spec, **quick))
     fit, small = nearkin.fit, {"backbone": "convnet", "losses": ["contrastive"], "workers": 1}
-    monkeypatch.setattr(nearkin, "fit", lambda images, minutes: fit(images, minutes=minutes, **small, **quick))
+    monkeypatch.setattr(nearkin, "fit", lambda images, minutes: fit(images, minutes=0.01, **small, **quick))
     exec(compile(code, "README.md", "exec"), {})
 
 
@@ -78,6 +78,7 @@ def test_nearkin(line, here, monkeypatch):
     if words[0] == "test":  # the folder here has few images
         words = [word.replace("recall@100", "recall@10") for word in words]
     if words[0] == "fit":
+        words[words.index("--minutes") + 1] = "0.01"  # tests/fitting trains
         words += ["--losses", "contrastive", "--workers", "1", "backbone=convnet", *QUICK, "data.size=32"]
     if words[0] == "demo":  # minutes; tests/cli/test_wheel.py plans it
         return
