@@ -156,7 +156,7 @@ def test_too_little_time_gives_the_untrained_network(tmp_path):
 def test_the_table_says_who_is_tied_with_the_first(tmp_path):
     made = nearkin.fit(QUICK, losses=["contrastive", "triplet"], runs=tmp_path, workers=1, say=quiet)
     rows = {row["network"]: row["tied"] for row in made.tables[0]}
-    assert list(rows)[0] == made.method.name
+    assert next(iter(rows)) == made.method.name
     assert rows[made.method.name] is None
     assert set(rows) == {"contrastive", "triplet", "without training"}
     assert {word for name, word in rows.items() if name != made.method.name} <= {"tied", "better", "worse"}
