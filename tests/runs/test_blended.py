@@ -87,6 +87,13 @@ def test_paused_and_resumed_is_never_paused(kind, tiny, tmp_path, monkeypatch):
     assert run.read_json("final.json")["blends"] == whole.read_json("final.json")["blends"]
 
 
+def test_without_its_first_weights_a_begun_run_is_damaged(tiny, tmp_path):
+    run = nearkin.train(tiny | MIXED, runs=tmp_path, until=1)
+    (run.path / FIRST).unlink()
+    with pytest.raises(NearkinError, match=r"first\.pt is missing.*train again"):
+        nearkin.train(tiny | MIXED, runs=tmp_path)
+
+
 def test_it_is_trained_again_to_the_same_bits(tiny, tmp_path):
     run = nearkin.train(tiny | MIXED, runs=tmp_path)
     assert reproduce(run.hash, runs=tmp_path).same_bits

@@ -11,13 +11,11 @@ import torch
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.engine.allocator import tune_allocator
 from nearkin.engine.batches import Source, seed_default, seed_of
-from nearkin.engine.blend import Line, best
 from nearkin.engine.device import pick_device
 from nearkin.engine.distributed import joined, ranks, synchronise
 from nearkin.engine.embed import embed
 from nearkin.engine.gradient import check_chunks
 from nearkin.engine.loop import fit, model_file
-from nearkin.engine.norms import measure_statistics
 from nearkin.engine.optimise import make_optimiser
 from nearkin.engine.precision import half, trap
 from nearkin.errors import NearkinError
@@ -28,11 +26,11 @@ from nearkin.models import FittedHead, Model, build_model
 from nearkin.progress import Screen
 from nearkin.runs import events
 from nearkin.runs.begin import begin_head
+from nearkin.runs.blended import blend, first_weights
 from nearkin.runs.embed import load_model
 from nearkin.runs.events import Watch
 from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Prepared, make_objective, make_source, prepare
-from nearkin.runs.run import FIRST
 from nearkin.runs.store import Run, Store
 from nearkin.runs.test import measure
 from nearkin.runs.training_bar import training_bar
@@ -153,7 +151,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     fit_head(model, source, split.train, prepared.labels, device)
     if not here.share(lambda: run.begun):
         begin_head(model, source, split.train, spec.train.seed, device)
-    first = None if spec.train.blend == 1 else _first_weights(run, model)
+    first = None if spec.train.blend == 1 else first_weights(run, model)
     sampler = _sampler(run, prepared, model, source, device)
     watch({"plan": _plan(run, prepared, sampler, again=again)})
     validate = _validation(prepared, source, device) if len(split.val) else None
@@ -177,7 +175,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
     if progress is None:  # paused
         return
     chosen = model_file(progress.best_epoch)
-    blended = {} if first is None else _blend(run, prepared, model, first, chosen, source, validate, device)
+    blended = {} if first is None else blend(run, prepared, model, first, chosen, source, validate, device)
     run.promote(
         chosen,
         seen=[{"run": run.hash, **record} for record in prepared.seen],
@@ -205,46 +203,6 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
             },
         )
         run.tidy()
-
-
-def _first_weights(run: Run, model: Model) -> dict[str, torch.Tensor]:
-    """The weights that the network began with; stored, because what they came from may have been computed."""
-    here = ranks()
-    state = here.share(lambda: run.load(FIRST))
-    if state is None:
-        state = {"model": {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}}
-        if here.first:
-            run.save(FIRST, state)
-    return state["model"]
-
-
-def _blend(
-    run: Run,
-    prepared: Prepared,
-    model: Model,
-    first: dict[str, torch.Tensor],
-    chosen: str,
-    source: Source,
-    validate: Callable[[Model], dict[str, float]] | None,
-    device: torch.device,
-) -> dict[str, Any]:
-    """Give the model the blend of its first weights and those of the chosen epoch. Returns what final.json says about
-    it; with `auto`, validation on the way decides."""
-    train = prepared.spec.train
-    trained = ranks().share(lambda: run.load(chosen))
-    assert trained is not None
-    rows = prepared.split.train
-    line = Line(model, first, trained["model"], statistics=lambda: measure_statistics(model, source, rows, device))
-    if train.blend != "auto":
-        line.go_to(float(train.blend or 0))
-        return {"blend": train.blend} | ({"validation": validate(model)} if validate else {})
-    assert validate is not None  # runs/prepare.py has looked
-    metrics = line.measured(validate)
-    sign = metric_of(train.select).sign or 1
-    a = best({a: sign * values[train.select] for a, values in metrics.items()})
-    line.go_to(a)
-    tried = [{"a": a, **values} for a, values in metrics.items()]
-    return {"blend": a, "validation": metrics[a], "blends": tried}
 
 
 def fit_head(model: Model, source: Source, rows: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
