@@ -22,7 +22,7 @@ from nearkin.runs.embed_folder import embed_folder
 from nearkin.runs.result import Result, stored_before
 from nearkin.runs.store import Run, Store
 from nearkin.runs.training_bar import training_bar
-from nearkin.studies.baselines import BASELINES
+from nearkin.studies.baselines import BASELINES, WITHOUT_PARTS
 from nearkin.units import counted
 
 Words = Annotated[
@@ -66,14 +66,13 @@ def _untrained(run: Run, runs: Path) -> Run | None:
     """The pooled features of the same network without training, beside which a trained one is read."""
     if run.result["epochs_trained"] == 0:
         return None
-    without = {"miner": "none", "regulariser": "none", "method": "none", **BASELINES["pooled"]}
 
     def watch(entry: dict[str, Any]) -> None:
         if "plan" in entry:
             say("measuring the network without training too (once per network and data)", error=True)
 
     try:
-        return nearkin.train(make_spec(run.spec, without), runs=runs, watch=watch)
+        return nearkin.train(make_spec(run.spec, WITHOUT_PARTS, BASELINES["pooled"]), runs=runs, watch=watch)
     except NearkinError as error:  # a store that cannot be written: show what is there
         say(f"without the untrained network beside it: {in_flags(str(error))}", error=True)
         return None

@@ -29,13 +29,13 @@ from nearkin.runs.names import run_of
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.storage import atomic, with_sum, without_sum
-from nearkin.studies.baselines import BASELINES
+from nearkin.studies.baselines import BASELINES, WITHOUT_PARTS
 from nearkin.studies.executors import executor_of
 from nearkin.studies.pace import EMBEDDED, seconds_per_batch, work_of
 from nearkin.studies.scheduler import Executor, Task, schedule
 from nearkin.units import SECONDS, counted
 
-UNTRAINED = {"miner": "none", "regulariser": "none", "method": "none", "model.init": "kaiming", **BASELINES["pooled"]}
+UNTRAINED = {**WITHOUT_PARTS, "model.init": "kaiming", **BASELINES["pooled"]}
 BEHIND_A_CUT = 0.35  # of a step of the whole network, measured on EfficientNet-Lite0 behind block10
 
 Words = str | Path | Mapping[str, Any]

@@ -18,6 +18,7 @@ BASELINES: dict[str, dict[str, Any]] = {
     "lda": {"train.epochs": 0, "model.head": "lda"},
     "nca": {"train.epochs": 0, "model.head": "nca"},
 }
+WITHOUT_PARTS = {"miner": "none", "regulariser": "none", "method": "none"}  # what an untrained network does not have
 CUSTOMARY = ("pooled", "random_head")
 ANY = "any"
 
@@ -70,7 +71,7 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
     for baseline in names:
         groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
         for cell in trained:
-            spec = make_spec(cell.spec, {"miner": "none", "regulariser": "none", "method": "none"}, BASELINES[baseline])
+            spec = make_spec(cell.spec, WITHOUT_PARTS, BASELINES[baseline])
             if spec.model.init == "pca":  # no random head, and nothing that other heads read
                 spec = make_spec(spec, {"model.init": "kaiming"})
             groups.setdefault(name(spec), []).append((cell, spec))
