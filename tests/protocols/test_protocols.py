@@ -7,7 +7,7 @@ import pytest
 
 from nearkin.data import Table
 from nearkin.errors import NearkinError
-from nearkin.protocols import FixedVal, Split, Standard, Within
+from nearkin.protocols import Few, FixedVal, Split, Standard, Within
 
 
 def make_table(classes=20, per_class=7, split=None):
@@ -202,3 +202,19 @@ def test_validation_classes_that_train_are_refused_with_advice():
     )
     with pytest.raises(NearkinError, match=r"2 classes are in train and in val.*protocol=standard"):
         FixedVal().split(table)
+
+
+def test_few_classes_are_nested_and_tested_as_by_standard():
+    table = make_table(split=lambda c: "train" if c < 11 else "test")
+    drawn = {count: Few(classes=count, seed=2).split(table) for count in (2, 5, 11)}
+    sides = {count: set(table.labels[parts.train]) for count, parts in drawn.items()}
+    assert [len(side) for side in sides.values()] == [2, 5, 11]
+    assert sides[2] < sides[5] < sides[11] == set(range(11))
+    assert sides[2] != set(table.labels[Few(classes=2, seed=3).split(table).train])
+    for parts in drawn.values():
+        assert (parts.test.images == Standard().split(table).test.images).all()
+        assert len(parts.val) == 0
+    with pytest.raises(NearkinError, match=r"protocol.classes=12: at most 11, the training classes"):
+        Few(classes=12).split(table)
+    with pytest.raises(NearkinError, match=r"protocol.classes=1: must be at least 2"):
+        Few(classes=1)

@@ -11,6 +11,7 @@ from nearkin.errors import NearkinError
 from nearkin.runs.prepare import prepare
 from nearkin.runs.reproduce import reproduce
 from nearkin.runs.run import FIRST
+from nearkin.studies.readings import read
 
 MIXED = {"train.average": 0.9, "train.blend": 0.6}
 
@@ -111,3 +112,19 @@ def test_it_is_trained_again_to_the_same_bits(tiny, tmp_path):
 def test_what_lies_outside_is_refused(words, reason, tiny):
     with pytest.raises(NearkinError, match=reason):
         make_spec(tiny | words, {})
+
+
+def test_three_readings_of_one_run(tiny, tmp_path):
+    """As trained, averaged and blended: what three runs would give, told by one."""
+    words = tiny | {"protocol": "standard", "train.curve": True}
+    one = nearkin.train(words | MIXED, runs=tmp_path)
+    nearkin.test(one, metrics=["nmi"], runs=tmp_path)  # a further metric joins all points
+    for reading, more in (("trained", {}), ("averaged", {"train.average": MIXED["train.average"]}), ("chosen", MIXED)):
+        alone = nearkin.train(words | more, runs=tmp_path)
+        values = read(one, reading, "map_at_r")
+        assert {key: values[key] for key in alone.result["test"]} == alone.result["test"], reading
+        assert values["nmi"] == nearkin.test(alone, metrics=["nmi"], runs=tmp_path)["nmi"]
+    assert len({read(one, reading, "map_at_r")["map_at_r"] for reading in ("trained", "averaged", "chosen")}) == 3
+    (one.path / "curve" / "trained-0001.npy").unlink()
+    with pytest.raises(NearkinError, match=r"trained-0001.npy is missing"):
+        nearkin.test(one, metrics=["ami"], runs=tmp_path)

@@ -256,9 +256,13 @@ def stored_spec(tree: Mapping[str, Any], *, trust: bool = False) -> RunSpec:
 
 
 def completed(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The tree of a stored run with those hyper-parameters whose defaults have changed: one that is missing is newer
-    than the run, which was made with what it was born with."""
+    """The tree of a stored run with the settings that are newer than the run, which was made with what they were born
+    with: those that would be filled in otherwise today, and hyper-parameters whose defaults have changed."""
     tree = dict(tree)
+    for key, (value, is_open) in original_defaults(RunSpec).items():
+        part, _, name = key.rpartition(".")
+        if is_open and value is not None and isinstance(tree.get(part), Mapping):
+            tree[part] = {name: value, **tree[part]}
     for part, registry in registries.PARTS.items():
         stored = tree.get(part)
         if isinstance(stored, Mapping) and (name := stored.get("name")) in registry:

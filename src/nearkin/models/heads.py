@@ -28,7 +28,7 @@ class LinearHead(nn.Linear):
 
     Parameters:
         features: F, width of the pooled feature.
-        dim: D, width of the embedding; with `pca` at most F.
+        dim: D, width of the embedding.
         init: kaiming, torch or pca: what the layer starts from.
 
     Shapes: N images, F features, D dimensions.
@@ -38,8 +38,6 @@ class LinearHead(nn.Linear):
         super().__init__(features, dim)  # torch's own start
         if init not in INITS:
             raise NearkinError(f"model.init={init!r}: {choices(str(init), INITS)}")
-        if init == "pca":
-            check_width(features, dim)
         self.init = init
         if init != "torch":
             nn.init.kaiming_normal_(self.weight, mode="fan_out")
@@ -50,18 +48,13 @@ class LinearHead(nn.Linear):
         """Become z = A f, with the first D principal axes of the pooled features (N, F) of training images.
 
         The rows of A are unit vectors at right angles, also those from the N-th on, along which the features do not
-        vary: with D = F, cosines and distances between any two images are those of the pooled feature. The mean is not
-        taken away, because cosines would change.
+        vary: from D = F on, cosines and distances between any two images are those of the pooled feature, and dimensions
+        above F are 0. The mean is not taken away, because cosines would change.
         """
         _, axes = principal_axes(features, len(self.weight))
-        self.weight.copy_(axes.to(self.weight.dtype))  # on the CPU: not every device has float64
+        nn.init.zeros_(self.weight)
+        self.weight[: len(axes)] = axes.to(self.weight.dtype)  # on the CPU: not every device has float64
         nn.init.zeros_(self.bias)
-
-
-def check_width(features: int, dim: int) -> None:
-    """A NearkinError where a head is to begin along more directions than the pooled feature has."""
-    if dim > features:
-        raise NearkinError(f"model.dim={dim}: with model.init=pca at most {features}, the width of the pooled feature")
 
 
 @HEADS.register("none")

@@ -59,3 +59,29 @@ class FixedVal(SplitProtocol):
                 )
             val = np.isin(labels, classes[:count])
         return trainval[~val], trainval[val]
+
+
+@PROTOCOLS.register("few")
+class Few(Standard):
+    """The test of `standard` with fewer training classes: what does a method give where there is little to learn from?
+
+    A draw of more classes contains that of fewer. Nothing is selected.
+
+    Parameters:
+        seed: draws the training classes, and the test half where the data set has no official division.
+        classes: how many training classes there are; at least 2.
+    """
+
+    def __init__(self, *, seed: int = 0, classes: int = 8):
+        super().__init__(seed=seed)
+        if classes < 2:
+            raise NearkinError(f"protocol.classes={classes}: must be at least 2")
+        self.classes = classes
+
+    def validation(self, table: Table, trainval: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        labels = table.labels[trainval]
+        known = np.unique(labels)
+        if self.classes > len(known):
+            raise NearkinError(f"protocol.classes={self.classes}: at most {len(known)}, the training classes")
+        drawn = np.random.default_rng([self.seed, 8]).permutation(known)[: self.classes]
+        return super().validation(table, trainval[np.isin(labels, drawn)])

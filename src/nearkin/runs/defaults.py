@@ -6,6 +6,8 @@
 | from given weights   | 3e-4 | 96    | 8      | frozen    | both    | 512 | CUB at 128 px             |
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
 
+A network from given weights never goes far from them: its linear head begins at the principal axes of what it knows,
+its weights are averaged, and the stored network lies between the first and the trained one (docs/recipe.md).
 Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies use random batches (as the
 code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
 batch is never larger than the data.
@@ -49,20 +51,24 @@ def fill(spec: RunSpec) -> RunSpec:
     """The same spec with unset settings filled in."""
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
+    careful = pretrained and spec.train.epochs != 0  # what is untrained is neither averaged nor blended
     train: dict[str, Any] = {
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
-        "average": 0.0,
-        "blend": 1.0,
+        "average": 0.98 if careful else 0.0,
+        "blend": 0.7 if careful else 1.0,
     }
+    head = spec.model.head
+    if head is None:  # parts of a stored run are not imported needlessly
+        head = spec.method.cls.head if spec.method else "linear"
     model: dict[str, Any] = {
         "freeze_bn": pretrained,
         "pool": "both" if pretrained else "avg",
+        "head": head,
         "dim": 512 if pretrained else 128,
+        "init": "pca" if pretrained and head == "linear" else "kaiming",
     }
-    if spec.model.head is None:  # parts of a stored run are not imported needlessly
-        model["head"] = spec.method.cls.head if spec.method else "linear"
     if spec.model.norm is None:
         model["norm"] = spec.loss.cls.norm if issubclass(spec.loss.cls, Loss) else "none"
     record = record_of(spec.model)

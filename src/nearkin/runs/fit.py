@@ -170,7 +170,7 @@ def _fit(run: Run, prepared: Prepared, watch: Watch, device: torch.device, until
         watch=watch,
         until=until,
         lower=metric_of(spec.train.select).sign < 0,
-        **({"after_epoch": _store_test_embeddings(run, prepared, source, device)} if spec.train.curve else {}),
+        **({"after_epoch": _store_test_embeddings(run, prepared, model, source, device)} if spec.train.curve else {}),
     )
     if progress is None:  # paused
         return
@@ -261,15 +261,18 @@ def _validation(prepared: Prepared, source: Source, device: torch.device) -> Cal
 
 
 def _store_test_embeddings(
-    run: Run, prepared: Prepared, source: Source, device: torch.device
+    run: Run, prepared: Prepared, trained: Model, source: Source, device: torch.device
 ) -> Callable[[int, Model], None]:
-    """A function that stores the test embeddings of an epoch, without labels."""
+    """A function that stores the test embeddings of an epoch, without labels: of the model that would be stored, and,
+    where that is an average, of the one that trains."""
 
     def store(epoch: int, model: Model) -> None:
-        z = embed(model, source, prepared.split.test.images, device).numpy()  # raw, float32: as the test has them
-        if ranks().first:
-            with run.put(f"curve/epoch-{epoch:04d}.npy") as file:
-                np.save(file, z)
+        readings = {"epoch": model} if model is trained else {"trained": trained, "epoch": model}
+        for name, network in readings.items():
+            z = embed(network, source, prepared.split.test.images, device).numpy()  # raw, float32: as the test has them
+            if ranks().first:
+                with run.put(f"curve/{name}-{epoch:04d}.npy") as file:
+                    np.save(file, z)
 
     return store
 

@@ -7,6 +7,7 @@ trained again.
 
 from typing import Any
 
+from nearkin.config.born import original_default
 from nearkin.config.parts import DataSpec
 from nearkin.config.settings import ModelSpec, TrainSpec
 from nearkin.config.spec import RunSpec
@@ -87,7 +88,7 @@ def without_idle(spec: RunSpec) -> RunSpec:
     if spec.data.keep == spec.data.resize:
         data["keep"] = None
     if spec.model.head != "linear":
-        model["init"] = ModelSpec.model_fields["init"].default
+        model["init"] = original_default(ModelSpec.model_fields["init"])[0]
     if spec.train.warmup == 0:
         train["warmup_counts"] = True
     return spec.model_copy(

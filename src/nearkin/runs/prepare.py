@@ -30,12 +30,10 @@ from nearkin.evaluation.metrics.base import parse
 from nearkin.evaluation.tiles import peak_bytes
 from nearkin.methods.base import Method
 from nearkin.models import Backbone, LinearHead, Model, NoHead
-from nearkin.models.backbone import is_count
 from nearkin.models.build import create_backbone
 from nearkin.models.checkpoints import PACKAGED, imagenet
 from nearkin.models.cut import FeatureSource
 from nearkin.models.fitted import FittedHead
-from nearkin.models.heads import check_width
 from nearkin.models.model import check_batch_norm
 from nearkin.models.weights import check_file, fitting
 from nearkin.protocols import Split
@@ -174,7 +172,7 @@ def check_network(spec: RunSpec) -> None:
         check_objective(spec)
 
 
-def check_start(init: str, spec: RunSpec) -> None:
+def check_start(init: str | None, spec: RunSpec) -> None:
     """Refuse model.init=pca, as it was asked for, with a head that trains and cannot begin so."""
     head = HEADS[spec.model.head or "linear"]
     fits = LinearHead if spec.model.init == "pca" else NoHead | FittedHead  # which have nothing to begin
@@ -183,9 +181,6 @@ def check_start(init: str, spec: RunSpec) -> None:
             f"model.init=pca begins a linear head; model.head={spec.model.head} has a start of its own: leave "
             "model.init unset"
         )
-    width: Any = getattr(BACKBONES[spec.model.backbone], "features", None)
-    if spec.model.init == "pca" and is_count(width):
-        check_width(width, spec.model.dim or 0)  # of other networks when they are built
 
 
 def check_batches(sampler: SamplerSpec, batch: int) -> None:

@@ -72,7 +72,7 @@ def resealed(folder: Path, before: Sums) -> Sums:
     """The sums of a run's files as they are now. A listed file keeps its sum unless it was replaced as announced, so
     that a file that was altered in another way is still recognised."""
     final = (folder / "final.json").exists()
-    names = [*BEGUN, *((*FINAL, *TESTED, *curve_files(folder)) if final else ())]
+    names = [*BEGUN, *((*FINAL, *TESTED, *curve_files(folder), *curve_files(folder, "trained")) if final else ())]
     files = dict(before.files)
     for name in names:
         if not (folder / name).is_file():
@@ -82,9 +82,10 @@ def resealed(folder: Path, before: Sums) -> Sums:
     return Sums(files)
 
 
-def curve_files(folder: Path) -> list[str]:
-    """The embeddings of the test images at every epoch, in the order of the epochs."""
-    return [f"curve/{file.name}" for file in sorted((folder / "curve").glob("epoch-*.npy"))]
+def curve_files(folder: Path, weights: str = "epoch") -> list[str]:
+    """The embeddings of the test images at every epoch, in the order of the epochs. Where weights are averaged, `epoch`
+    are those of the average, `trained` those of the weights as trained."""
+    return [f"curve/{file.name}" for file in sorted((folder / "curve").glob(f"{weights}-*.npy"))]
 
 
 def sum_of(path: Path) -> Sum:

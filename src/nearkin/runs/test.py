@@ -238,7 +238,7 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
         write_per_query(evaluation, file)
     final = run.read_json("final.json")
     if stored_epochs(run):
-        run.write_json("curve.json", _curve(run, tested, final["epoch"], evaluation))
+        run.write_json("curve.json", _curve(run, tested, final, evaluation))
     head = run.head()
     run.write_json(
         "result.json",
@@ -261,34 +261,46 @@ def _store_first(run: Run, tested: TestSet, evaluation: Evaluation) -> None:
     )
 
 
-def _curve(run: Run, tested: TestSet, chosen: int, evaluation: Evaluation) -> dict[str, Any]:
+def _curve(run: Run, tested: TestSet, final: dict[str, Any], evaluation: Evaluation) -> dict[str, Any]:
     """Test metrics of every epoch, and three readings of them: the last epoch, the one that validation chose, and, as
-    in the literature, the best on the test set itself, for each metric separately."""
-    points = _points(run, tested, list(evaluation.metrics))
+    in the literature, the best on the test set itself, for each metric separately. Where weights are averaged, the
+    epochs are those of the average, and `trained` has the same of the weights as trained."""
+    metrics, chosen = list(evaluation.metrics), final["epoch"]
+    points = _points(run, tested, metrics)
     for point in points:
-        if point["epoch"] == chosen:  # the embeddings that were just evaluated
+        if point["epoch"] == chosen and _stores_an_epoch(final):  # the embeddings that were just evaluated
             point["metrics"] = dict(evaluation.metrics)
-    return _readings(points, chosen)
+    return _readings(points, chosen, _points(run, tested, metrics, "trained"))
+
+
+def _stores_an_epoch(final: dict[str, Any]) -> bool:
+    """Is the stored model that of an epoch, not a blend with the first weights?"""
+    return final.get("blend", 1.0) == 1
 
 
 def _extend_curve(run: Run, tested: TestSet, wanted: list[str]) -> None:
     """Add the metrics of a further test to every epoch of the curve."""
     curve = run.read_json("curve.json")
     missing = [key for key in wanted if key not in curve["epochs"][0]["metrics"]]
-    if missing and stored_epochs(run):
-        known = _known(run, "cosine")
-        points = []
-        for point, more in zip(curve["epochs"], _points(run, tested, missing), strict=True):
-            chosen = (
-                {key: known[key] for key in missing if key in known} if point["epoch"] == curve["validated"] else {}
-            )
-            points.append({**point, "metrics": point["metrics"] | more["metrics"] | chosen})
-        run.write_json("curve.json", _readings(points, curve["validated"]))
+    if not missing or not stored_epochs(run):
+        return
+    known = _known(run, "cosine") if _stores_an_epoch(run.read_json("final.json")) else {}
+    points, trained = (
+        [
+            {**point, "metrics": point["metrics"] | more["metrics"]}
+            for point, more in zip(curve.get(part, []), _points(run, tested, missing, weights), strict=True)
+        ]
+        for part, weights in (("epochs", "epoch"), ("trained", "trained"))
+    )
+    for point in points:
+        if point["epoch"] == curve["validated"]:
+            point["metrics"] |= {key: known[key] for key in missing if key in known}
+    run.write_json("curve.json", _readings(points, curve["validated"], trained))
 
 
-def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any]]:
+def _points(run: Run, tested: TestSet, metrics: list[str], weights: str = "epoch") -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = []
-    for name in stored_epochs(run):
+    for name in stored_epochs(run, weights):
         path = run.file(name)
         try:
             z = torch.from_numpy(np.load(path)).float()
@@ -301,7 +313,7 @@ def _points(run: Run, tested: TestSet, metrics: list[str]) -> list[dict[str, Any
     return points
 
 
-def _readings(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
+def _readings(points: list[dict[str, Any]], chosen: int, trained: list[dict[str, Any]]) -> dict[str, Any]:
     best = {}
     for key in points[0]["metrics"]:
         sign = metric_of(key).sign or 1
@@ -311,4 +323,5 @@ def _readings(points: list[dict[str, Any]], chosen: int) -> dict[str, Any]:
         "last": points[-1]["epoch"],
         "validated": chosen,
         "best_on_test": {key: {"epoch": p["epoch"], "value": p["metrics"][key]} for key, p in best.items()},
+        **({"trained": trained} if trained else {}),
     }

@@ -133,12 +133,12 @@ def store_per_query(run: Run, evaluation: Evaluation) -> None:
         pq.write_table(table, file)
 
 
-def stored_epochs(run: Run) -> list[str]:
+def stored_epochs(run: Run, weights: str = "epoch") -> list[str]:
     """The files of the test embeddings of every epoch (train.curve=true); an error if one is missing."""
-    files = curve_files(run.path)
+    files = curve_files(run.path, weights)
     sums = run.sums()
     for name in sums.files if sums is not None else ():
-        if name.startswith("curve/") and name not in files:
+        if name.startswith(f"curve/{weights}-") and name not in files:
             raise run.damaged(f"{name} is missing")
     return files
 

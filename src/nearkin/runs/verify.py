@@ -154,7 +154,7 @@ def unverified(run: Run) -> str:
 def fits_name(run: Run) -> bool | None:
     """Is the hash of its stored spec its name? None if that cannot be decided: a part from outside would have to be
     imported, or the file of its weights is gone."""
-    from nearkin.config.spec import stored_spec
+    from nearkin.config.spec import completed, stored_spec
     from nearkin.data import transforms
     from nearkin.engine import loop
 
@@ -165,7 +165,7 @@ def fits_name(run: Run) -> bool | None:
     if weights not in (None, "imagenet") and not Path(str(weights)).expanduser().is_file():
         return None
     try:
-        spec = stored_spec(head["spec"])
+        spec = stored_spec(completed(head["spec"]))
         versions = {"loop": loop.VERSION, "transforms": transforms.VERSION}
         data, split = head["data_hash"], head["split_hash"]
         names = {spec.hash(data, split, former=former, **versions) for former in (False, True)}

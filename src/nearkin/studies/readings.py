@@ -1,8 +1,9 @@
-"""Readings: which epoch of a finished run a row tells.
+"""Readings: which epoch of a finished run a row tells, and which of its weights.
 
 The rule of training is validation, or the last epoch. The literature mostly tells the epoch that was best on the test
 images. That can be read from the test curve of a run (train.curve=true) once the run is final, and every row that does
-so says so: it is no result, because the test images chose it.
+so says so: it is no result, because the test images chose it. A run with train.average and train.blend is one training
+with three readings at the epoch of its rule: the weights as trained, their average, and the blend that is stored.
 """
 
 from collections.abc import Callable
@@ -22,18 +23,21 @@ def numbers(run: Run, select: str) -> dict[str, float | None]:
     return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
 
 
-def _last(points: list[dict[str, Any]]) -> dict[str, float]:
-    return points[-1]["metrics"]
+Curve = dict[str, Any]  # curve.json
 
 
-def _best_recall(points: list[dict[str, Any]]) -> dict[str, float]:
-    known = [point["metrics"] for point in points if "recall@1" in point["metrics"]]
+def _last(curve: Curve) -> dict[str, float]:
+    return curve["epochs"][-1]["metrics"]
+
+
+def _best_recall(curve: Curve) -> dict[str, float]:
+    known = [point["metrics"] for point in curve["epochs"] if "recall@1" in point["metrics"]]
     return max(known, key=lambda metrics: metrics["recall@1"], default={})
 
 
-def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
+def _best_each(curve: Curve) -> dict[str, float]:
     """Without metrics of which neither end is the good one: they have no best epoch."""
-    best = {1: max, -1: min}
+    best, points = {1: max, -1: min}, curve["epochs"]
     return {
         metric: best[sign](point["metrics"][metric] for point in points)
         for metric in points[0]["metrics"]
@@ -41,9 +45,23 @@ def _best_each(points: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-# name -> what a table calls it, and how it is read from the points of a test curve; None: the run's own result
-READINGS: dict[str, tuple[str, Callable[[list[dict[str, Any]]], dict[str, float]] | None]] = {
+def _averaged(curve: Curve) -> dict[str, float]:
+    return _at(curve["epochs"], curve["validated"])
+
+
+def _trained(curve: Curve) -> dict[str, float]:
+    return _at(curve.get("trained", curve["epochs"]), curve["validated"])  # without an average they are the same
+
+
+def _at(points: list[dict[str, Any]], epoch: int) -> dict[str, float]:
+    return next(point["metrics"] for point in points if point["epoch"] == epoch)
+
+
+# name -> what a table calls it, and how it is read from the test curve; None: the run's own result
+READINGS: dict[str, tuple[str, Callable[[Curve], dict[str, float]] | None]] = {
     "chosen": ("chosen by its rule", None),
+    "trained": ("chosen, as trained", _trained),
+    "averaged": ("chosen, averaged", _averaged),
     "last": ("last", _last),
     "test_best": (f"best recall@1, {PICKED}", _best_recall),
     "test_best_each": (f"best of each metric, {PICKED}", _best_each),
@@ -58,4 +76,4 @@ def read(run: Run, reading: str, select: str) -> dict[str, float | None]:
         return chosen
     if not (run.path / "curve.json").exists():
         return {}
-    return {**of(run.read_json("curve.json")["epochs"])}
+    return {**of(run.read_json("curve.json"))}
