@@ -260,9 +260,9 @@ def completed(tree: Mapping[str, Any]) -> dict[str, Any]:
     with: those that would be filled in otherwise today, and hyper-parameters whose defaults have changed."""
     tree = dict(tree)
     for key, (value, is_open) in original_defaults(RunSpec).items():
-        part, _, name = key.rpartition(".")
-        if is_open and value is not None and isinstance(tree.get(part), Mapping):
-            tree[part] = {name: value, **tree[part]}
+        room, _, field = key.rpartition(".")
+        if is_open and value is not None and isinstance(tree.get(room), Mapping):
+            tree[room] = {field: value, **tree[room]}
     for part, registry in registries.PARTS.items():
         stored = tree.get(part)
         if isinstance(stored, Mapping) and (name := stored.get("name")) in registry:

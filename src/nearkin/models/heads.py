@@ -48,8 +48,8 @@ class LinearHead(nn.Linear):
         """Become z = A f, with the first D principal axes of the pooled features (N, F) of training images.
 
         The rows of A are unit vectors at right angles, also those from the N-th on, along which the features do not
-        vary: from D = F on, cosines and distances between any two images are those of the pooled feature, and dimensions
-        above F are 0. The mean is not taken away, because cosines would change.
+        vary: from D = F on, cosines and distances between any two images are those of the pooled feature, and
+        dimensions above F are 0. The mean is not taken away, because cosines would change.
         """
         _, axes = principal_axes(features, len(self.weight))
         nn.init.zeros_(self.weight)

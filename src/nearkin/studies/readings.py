@@ -50,7 +50,8 @@ def _averaged(curve: Curve) -> dict[str, float]:
 
 
 def _trained(curve: Curve) -> dict[str, float]:
-    return _at(curve.get("trained", curve["epochs"]), curve["validated"])  # without an average they are the same
+    points = curve["trained"] if "trained" in curve else curve["epochs"]  # without an average they are the same
+    return _at(points, curve["validated"])
 
 
 def _at(points: list[dict[str, Any]], epoch: int) -> dict[str, float]:
