@@ -176,7 +176,7 @@ def test_input_records():
     assert (record.resize, record.size, record.crop) == (128, 128, 112)
     record = BACKBONES["efficientnet_lite1"].record
     assert (record.mean, record.std) == ((0.5,) * 3, (0.5,) * 3)
-    assert (record.resize, record.size, record.crop) == (272, 240, 240)
+    assert (record.resize, record.size, record.crop) == (160, 160, 128)
 
 
 def test_the_depths_of_efficientnet_lite():

