@@ -59,10 +59,10 @@ class ModelSpec(Frozen):
         ge=1,
         about="The number of dimensions of an embedding. More can tell more classes apart, and cost memory and time in "
         "every search.",
-        filled="128 from random weights; from given weights the width of the pooled feature (1280 of EfficientNet-Lite), where "
-        "the head begins as that feature (model.init=pca), else 512",
-        source="128 measured on glyphs; the width measured on CUB's training classes and on groceries (docs/recipe.md); "
-        "512 as in the code of ProxyAnchor.",
+        filled="128 from random weights; from given weights the width of the pooled feature (EfficientNet-Lite: 1280) "
+        "where the head begins as that feature, else 512",
+        source="128 measured on glyphs; the width measured on CUB's training classes and on groceries "
+        "(docs/recipe.md); 512 as in the code of ProxyAnchor.",
         read=lambda run: run.spec.model.head != "none",
     )
     init: Literal["kaiming", "torch", "pca"] | None = unset(
@@ -312,7 +312,7 @@ class TrainSpec(Frozen):
         about="The decay of a moving average of the weights, of the network and of the loss's parameters: after every "
         "step m = d m + (1 - d) θ. Validation measures the averaged weights and the stored model has them; training "
         "goes on from θ. 0: nothing is averaged.",
-        filled="0 from random weights, .98 from given weights",
+        filled="0 from random weights, 0.98 from given weights",
         source="Izmailov et al. 2018 for averaged weights; even over the first 1/(1 - d) steps, as Tarvainen and "
         "Valpola 2017 begin; measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
@@ -323,7 +323,7 @@ class TrainSpec(Frozen):
         "θ0 + a (θ1 - θ0). 1 is the trained network, 0 the network as it began; between them a pretrained network "
         "keeps more of what it knew. auto tries several a on the validation images and keeps the one that train.select "
         "likes best.",
-        filled="1 from random weights, .7 from given weights",
+        filled="1 from random weights, 0.7 from given weights",
         source="Wortsman et al. 2022, WiSE-FT; measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
     )

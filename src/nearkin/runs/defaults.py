@@ -149,7 +149,9 @@ def width_of(backbone: str) -> int:
     """F, the width of a backbone's pooled feature; it is built where its class does not tell."""
     part = BACKBONES[backbone]
     width = getattr(part, "features", None)
-    return width if is_count(width) and source_of(part) is None else _built(backbone, part)[1]
+    if isinstance(width, int) and is_count(width) and source_of(part) is None:
+        return width
+    return _built(backbone, part)[1]
 
 
 @lru_cache(maxsize=16)
