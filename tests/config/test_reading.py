@@ -55,7 +55,7 @@ CASES = {
     "train.step": (3, [TRAINED, {"train.schedule": "cosine"}], [{"train.schedule": "step"}]),
     "train.gamma": (0.1, [TRAINED, {"train.schedule": "cosine"}], [{"train.schedule": "step"}]),
     "train.warmup": (
-        2,
+        3,
         [UNTRAINED, TRAINED, {"weights": "imagenet", "backbone": "resnet50", "cut": "all"}],
         [{"weights": "imagenet", "backbone": "resnet50"}, {"train.warmup_counts": False}],
     ),

@@ -134,7 +134,8 @@ def fit(
     network = model if model.cut == "none" else model.back  # behind a cut the source gives features
     kind = half(spec.amp)
     scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")  # else it does nothing
-    ahead_of_count = 0 if spec.warmup_counts else spec.warmup  # epochs before epoch 1
+    warmup = spec.warmup or 0
+    ahead_of_count = 0 if spec.warmup_counts else warmup  # epochs before epoch 1
     progress = Progress(epoch=-ahead_of_count)
     sampler_state = sampler.state_dict()
     log_size = 0
@@ -221,7 +222,7 @@ def fit(
                     break
                 if not model.training:  # after validation
                     model.train()
-                warm = epoch + ahead_of_count < spec.warmup
+                warm = epoch + ahead_of_count < warmup
                 end = (epoch + ahead_of_count + 1) * per_epoch  # steps finished when the epoch is
                 for group in optimiser.param_groups:
                     for p in group["params"]:

@@ -7,8 +7,8 @@
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | F   | CUB: heads overfit early  |
 
 A network from given weights never goes far from them: its linear head begins as the pooled feature itself, with as many
-dimensions (F), its weights are averaged, and the stored network lies between the first and the trained one
-(docs/recipe.md). Heads that begin otherwise have 512 dimensions, as in ProxyAnchor's code.
+dimensions (F), head and proxies train before the rest, weights are averaged, and the stored network lies between the
+first and the trained one (docs/recipe.md). Heads that begin otherwise have 512 dimensions, as in ProxyAnchor's code.
 Frozen statistics as in Roth's code; pooling as in ProxyAnchor's. Losses with proxies use random batches (as the
 code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
 batch is never larger than the data.
@@ -57,6 +57,7 @@ def fill(spec: RunSpec) -> RunSpec:
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
         "epochs": 8,
+        "warmup": min(2, (8 if spec.train.epochs is None else spec.train.epochs) // 4) if careful else 0,
         "average": 0.98 if careful else 0.0,
         "blend": 0.7 if careful else 1.0,
     }

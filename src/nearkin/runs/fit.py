@@ -230,7 +230,7 @@ def _plan(run: Run, prepared: Prepared, sampler: Any, *, again: bool) -> dict[st
     """What will be done, for the user."""
     train = prepared.spec.train
     per_epoch = train.batches_per_epoch or len(sampler)
-    warmup = 0 if train.warmup_counts else train.warmup
+    warmup = 0 if train.warmup_counts else train.warmup or 0
     return {
         "split": prepared.about["split"],
         "epochs": train.epochs,

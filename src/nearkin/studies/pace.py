@@ -23,7 +23,7 @@ def work_of(prepared: Prepared) -> float:
     spec, split = prepared.spec.train, prepared.split
     batch, epochs = spec.batch or 1, spec.epochs or 0
     per_epoch = spec.batches_per_epoch or max(1, len(split.train) // batch)
-    warmup = 0 if spec.warmup_counts else spec.warmup
+    warmup = 0 if spec.warmup_counts else spec.warmup or 0
     validated = len(split.val) * (epochs // spec.eval_every)
     curve = len(split.test.images) * epochs if spec.curve else 0
     embedded = validated + curve + len(split.train) + len(split.val) + len(split.test.images)
