@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods
-TABLES_CUB := cub cub_heads methods_cub
+TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)
 

@@ -1,11 +1,11 @@
 """One training, its readings: what averages and blends of its weights are worth on classes that it never saw.
 
-    python examples/recipe.py WORD ... [--averages 0.95,0.98] [--blends 0.5,0.7,1] [-o FILE]
+    python examples/recipe.py WORD ... [--averages 0.95,0.98] [--blends 0.5,0.7] [-o FILE]
 
 The words are those of `nearkin train`; the protocol divides the classes, and its test classes are those that the table
 is about: never name a data set's official test here while choosing settings. Every average is carried beside one
-training, so that a row costs an embedding of the test images, not a training. docs/recipe.md has the tables that it
-made.
+training, so that a row costs an embedding of the test images, not a training. FILE gets a line of JSON, and the tables
+of docs/recipe.md are made of such lines (`examples/recipe_table.py`).
 """
 
 import argparse
@@ -96,10 +96,10 @@ def readings(prepared: Prepared, averages: list[float], blends: list[float]) -> 
         )
     ends: dict[str, State] = {"as trained": {name: value.clone() for name, value in model.state_dict().items()}}
     ends |= {f"average {decay:g}": average.model.state_dict() for decay, average in carried.items()}
-    for name, end in ends.items():
-        for a in blends:
-            model.load_state_dict(between(first, end, a))
-            table[name if a == 1 else f"{name}, {a:g} of the way"] = outside.values(model)
+    last = list(ends)[-1]  # blends of the longest average; of the trained weights where none was asked for
+    for name, a in [*((name, 1.0) for name in ends), *((last, a) for a in blends)]:
+        model.load_state_dict(between(first, ends[name], a))
+        table[name if a == 1 else f"{name}, {a:g} of the way"] = outside.values(model)
     return table
 
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="+")
     parser.add_argument("--averages", default="0.98", help="decays, such as 0.95,0.98")
-    parser.add_argument("--blends", default="0.5,0.7,1", help="how far from the first weights, such as 0.5,1")
+    parser.add_argument("--blends", default="0.5,0.7", help="how far from the first weights, such as 0.5,0.7")
     parser.add_argument("-o", "--output", type=Path, help="a file that a line of JSON is added to")
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -125,7 +125,14 @@ def main() -> None:
     for name, values in table.items():
         gained = np.array(values) - before
         print(f"{name:<30} {values[0]:6.2f} {values[1]:6.2f}   {gained[0]:+6.2f} {gained[1]:+6.2f}")
-    record = {"words": given.words, "seconds": round(time.process_time() - began), "readings": table}
+    root = Path(prepared.spec.data.root or "").name
+    words = [word for word in given.words if not word.startswith(("root=", "data.root=", "dataset="))]
+    record = {
+        "data": root or prepared.spec.data.name,
+        "words": " ".join(words),
+        "seconds": round(time.process_time() - began),
+        "readings": table,
+    }
     if given.output:
         with given.output.open("a") as file:
             file.write(json.dumps(record) + "\n")

@@ -6,10 +6,10 @@ Work is counted in batches: a step is one, an image that is only embedded a thir
 import statistics
 import tempfile
 import time
+from contextlib import suppress
 from typing import Any
 
 from nearkin.config.spec import RunSpec, make_spec
-from nearkin.runs.events import silent
 from nearkin.runs.fit import train
 from nearkin.runs.prepare import Prepared
 from nearkin.runs.store import Run, Store
@@ -70,17 +70,30 @@ def _stored_cost(run: Run, spec: RunSpec, data_hash: str) -> float | None:
     return final["seconds"] / final["steps"] if same else None
 
 
+class _Enough(Exception):
+    """The steps that were to be tried are done."""
+
+
 def _tried(spec: RunSpec) -> float:
     short: dict[str, Any] = {
         "purpose": "trial",
+        "model.init": "kaiming",  # how a head begins, and what is stored at the end, cost nothing in a step
         "train.epochs": 1,
         "train.batches_per_epoch": TRIED,
         "train.warmup": 0,
+        "train.average": 0.0,
+        "train.blend": 1.0,
         "train.curve": False,
     }
     if spec.train.epochs == 0:  # heads that are not trained, or not at all
         short |= {"model.head": "linear", "model.dim": 8}
-    with tempfile.TemporaryDirectory() as folder:
-        run = train(make_spec(spec, short), runs=folder, test=False, watch=silent)
-        speeds = [line["images_per_s"] for line in run.log_lines() if "images_per_s" in line]
-        return (run.spec.train.batch or 1) / max(speeds)
+    speeds: list[float] = []
+
+    def watch(entry: dict[str, Any]) -> None:
+        speeds.extend([entry["images_per_s"]] if "images_per_s" in entry else [])
+        if len(speeds) == TRIED:  # before anything is validated, embedded or stored
+            raise _Enough
+
+    with tempfile.TemporaryDirectory() as folder, suppress(_Enough):
+        train(make_spec(spec, short), runs=folder, test=False, watch=watch)
+    return (spec.train.batch or 1) / max(speeds)
