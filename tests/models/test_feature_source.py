@@ -3,6 +3,7 @@ import io
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,12 @@ def files(tmp_path):
     return sorted(p.name for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".lock")
 
 
+def rows_of(features):
+    """All views of all images, image after image: (R, *F)."""
+    further = np.split(features.more, features.first[1:]) if features.more is not None else [[]] * len(features)
+    return np.stack([row for plain, more in zip(features.plain, further, strict=True) for row in (plain, *more)])
+
+
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
@@ -59,16 +66,16 @@ def generator(seed=0):
 def test_views(tmp_path, model):
     pixels = CountingPixels()
     features = source(pixels, model, tmp_path, views=3)
-    assert features.rows.shape == (70 * 3, 128, 4, 4)
-    assert features.rows.dtype == np.float16
+    assert rows_of(features).shape == (70 * 3, 128, 4, 4)
+    assert rows_of(features).dtype == np.float16
     indices = np.array([69, 0, 5])
     plain = model.front(pixels.images[indices])
     close = {"rtol": 2e-3, "atol": 2e-3}
     assert features.test(indices).dtype == torch.float32
     torch.testing.assert_close(features.test(indices), plain, **close)
-    flipped = torch.tensor(features.rows[3 * indices + 1]).float()
+    flipped = torch.tensor(rows_of(features)[3 * indices + 1]).float()
     torch.testing.assert_close(flipped, model.front(pixels.images[indices].flip(-1)), **close)
-    for i, row in zip(indices, features.rows[3 * indices + 2], strict=True):  # one of the 31 rolls
+    for i, row in zip(indices, rows_of(features)[3 * indices + 2], strict=True):  # one of the 31 rolls
         rolls = model.front(torch.stack([pixels.images[i].roll(s, -1) for s in range(1, 32)]))
         assert (rolls - torch.tensor(row).float()).abs().amax((1, 2, 3)).min() < 2e-3
     torch.testing.assert_close(model.back(features.test(indices)).z, model(pixels.images[indices]).z, **close)
@@ -78,7 +85,7 @@ def test_without_flipping_the_second_view_is_a_crop(tmp_path, model):
     pixels = CountingPixels()
     features = source(pixels, model, tmp_path, views=2, flip=False)
     flipped = model.front(pixels.images[:1].flip(-1))[0]
-    assert (torch.tensor(features.rows[1]).float() - flipped).abs().max() > 0.1
+    assert (torch.tensor(rows_of(features)[1]).float() - flipped).abs().max() > 0.1
 
 
 def test_training_draws_every_view_from_the_generator_alone(tmp_path, model):
@@ -90,7 +97,7 @@ def test_training_draws_every_view_from_the_generator_alone(tmp_path, model):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(once, again)
     assert not torch.equal(once, other)
-    views = torch.tensor(features.rows.reshape(70, 3, -1)).float()[indices]  # (B, 3, F)
+    views = torch.tensor(rows_of(features).reshape(70, 3, -1)).float()[indices]  # (B, 3, F)
     hits = (once.flatten(1)[:, None] == views).all(2)
     assert hits.any(1).all()
     assert hits.float().mean(0).min() > 0.2  # each a third
@@ -99,55 +106,78 @@ def test_training_draws_every_view_from_the_generator_alone(tmp_path, model):
 def test_only_the_trained_images_get_all_views(tmp_path, model):
     pixels = CountingPixels()
     features = source(pixels, model, tmp_path, views=3, augmented=np.arange(10, 70, 2))
-    assert len(features.rows) == 40 + 30 * 3
+    assert len(rows_of(features)) == 40 + 30 * 3
     for i in (0, 10, 11, 68, 69):
         torch.testing.assert_close(features.test([i]), model.front(pixels.images[[i]]), rtol=2e-3, atol=2e-3)
         drawn = {features.train([i], generator(s)).sum().item() for s in range(20)}
         assert len(drawn) == (3 if i in (10, 68) else 1)
 
 
-def test_the_file_is_reused_and_found_by_its_content(tmp_path, model):
+def test_the_files_are_reused_and_found_by_their_content(tmp_path, model):
     first = source(CountingPixels(), model, tmp_path)
-    assert len(files(tmp_path)) == 1
+    assert len(files(tmp_path)) == 2  # plain and further views
     pixels = CountingPixels()
     second = source(pixels, model, tmp_path)
-    assert pixels.tested < 70  # a few, for the name
-    assert np.array_equal(first.rows, second.rows)
+    assert pixels.tested < 70  # a few, for the names
+    assert np.array_equal(rows_of(first), rows_of(second))
 
     other = CountingPixels()
     other.images = other.images.flip(2)
     source(other, model, tmp_path)  # other pixels
-    source(CountingPixels(), model, tmp_path, views=2)  # other views
+    assert len(files(tmp_path)) == 4
+    source(CountingPixels(), model, tmp_path, views=2)  # other views, the same plain ones
     source(CountingPixels(), model, tmp_path, flip=False)
+    assert len(files(tmp_path)) == 6
     FeatureSource(CountingPixels(), model, data_hash="abd", cache=tmp_path)
-    assert len(files(tmp_path)) == 5
+    assert len(files(tmp_path)) == 8
     with torch.no_grad():
         model.backbone.block4[0].weight.add_(1)  # behind the cut: the same front
         model.head.weight.add_(1)
     source(CountingPixels(), model, tmp_path)
-    assert len(files(tmp_path)) == 5
+    assert len(files(tmp_path)) == 8
     with torch.no_grad():
         model.backbone.block1[1].running_mean.add_(1)
     source(CountingPixels(), model, tmp_path)
-    assert len(files(tmp_path)) == 6
+    assert len(files(tmp_path)) == 10
+
+
+def test_divisions_of_the_data_share_the_plain_views(tmp_path, model):
+    source(CountingPixels(), model, tmp_path, augmented=np.arange(10))
+    pixels = CountingPixels()
+    source(pixels, model, tmp_path, augmented=np.array([3, 60, 69]))
+    assert pixels.tested < 20  # three that train, and a few for the names
+    assert len(files(tmp_path)) == 3
+
+
+def test_views_are_made_64_images_at_a_time_in_a_fixed_order(tmp_path, model):
+    """The bits of the features: those of every stored run."""
+    training = np.array([3, 5, 66, 69])
+    features = source(CountingPixels(), model, tmp_path, views=3, augmented=training)
+    pixels, chance, expected = CountingPixels(), generator(), []
+    for place in (training[:2], training[2:]):  # of images 0 to 63 and 64 to 69
+        mirrored = model.front(pixels.images[place].flip(-1)).half()
+        crops = model.front(pixels.train(place, chance)).half()
+        expected += [row for pair in zip(mirrored, crops, strict=True) for row in pair]
+    assert np.array_equal(features.more, torch.stack(expected).detach().numpy())
 
 
 def test_deterministic(tmp_path, model):
-    rows = [source(CountingPixels(), model, tmp_path / name).rows for name in "ab"]
+    rows = [rows_of(source(CountingPixels(), model, tmp_path / name)) for name in "ab"]
     assert np.array_equal(*rows)
 
 
 def test_a_damaged_file_is_made_again(tmp_path, model):
-    rows = np.array(source(CountingPixels(), model, tmp_path).rows)
+    rows = np.array(rows_of(source(CountingPixels(), model, tmp_path)))
     path = tmp_path / "features" / files(tmp_path)[0]
     path.write_bytes(path.read_bytes()[:1000])
-    assert np.array_equal(source(CountingPixels(), model, tmp_path).rows, rows)
+    assert np.array_equal(rows_of(source(CountingPixels(), model, tmp_path)), rows)
 
 
+@pytest.mark.parametrize("file", ["plain", "more"])
 @pytest.mark.parametrize("how", ["removed", "emptied", "truncated", "flipped", "header", "sum", "folder", "link"])
-def test_whatever_happens_to_the_file_the_features_are_the_same(tmp_path, model, monkeypatch, how):
-    before = np.array(source(CountingPixels(), model, tmp_path).rows)
-    (path,) = (tmp_path / "features").glob("*.npy")
+def test_whatever_happens_to_a_file_the_features_are_the_same(tmp_path, model, how, file):
+    features = source(CountingPixels(), model, tmp_path)
+    before, path = rows_of(features), Path(getattr(features, file).filename)
     content = bytearray(path.read_bytes())
     place = {"header": content.index(b"<f2"), "sum": len(content) - 1}.get(how, len(content) // 2)
     content[place] ^= 2  # in the header: >f2, the bytes of a number swapped
@@ -160,8 +190,8 @@ def test_whatever_happens_to_the_file_the_features_are_the_same(tmp_path, model,
         (tmp_path / "elsewhere").write_bytes(b"" if how == "emptied" else content)
         path.symlink_to(tmp_path / "elsewhere") if how == "link" else shutil.move(tmp_path / "elsewhere", path)
     pixels = CountingPixels()
-    assert np.array_equal(source(pixels, model, tmp_path).rows, before)
-    assert pixels.tested > len(pixels)  # computed again, not read
+    assert np.array_equal(rows_of(source(pixels, model, tmp_path)), before)
+    assert pixels.tested >= len(pixels)  # computed again, not read
     assert not path.is_symlink()
 
 
@@ -173,12 +203,11 @@ def test_a_file_is_compared_with_its_sum_once_in_a_process(tmp_path, model, monk
     monkeypatch.setattr(cut, "_has_its_sum", lambda *args: compared.append(args) or has_its_sum(*args))
     for _ in range(3):
         source(CountingPixels(), model, tmp_path)
-    assert len(compared) == 1
+    assert len({path for path, _ in compared}) == len(compared) == 2
 
 
 def test_a_file_without_a_sum_is_an_older_one_and_is_read(tmp_path, model):
-    source(CountingPixels(), model, tmp_path)
-    (path,) = (tmp_path / "features").glob("*.npy")
+    path = Path(source(CountingPixels(), model, tmp_path).plain.filename)
     path.write_bytes(path.read_bytes()[: -cut.SUM.size])
     pixels = CountingPixels()
     source(pixels, model, tmp_path)
@@ -219,7 +248,7 @@ def test_pixel_source_with_another_training_crop(tmp_path):
     pixels = PixelSource(table, size=32, crop=24, augment=Augment())
     model = build_model(backbone="convnet", dim=4, cut="block2")
     features = FeatureSource(pixels, model, data_hash="x", views=4, cache=tmp_path)
-    assert features.rows.shape == (20, 64, 8, 8)
+    assert rows_of(features).shape == (20, 64, 8, 8)
     assert model.back(features.train(np.array([0, 4]), generator())).z.shape == (2, 4)
 
 

@@ -1,10 +1,10 @@
 """`FeatureSource`: the output of a model's frozen front, computed once and then read like pixels.
 
-    pixels -> front (all up to the cut, frozen) -> float16 file      once
-    file -> back (all after the cut)                                 every step
+    pixels -> front (all up to the cut, frozen) -> float16 files     once
+    files -> back (all after the cut)                                every step
 
-Shapes: N images, B of them in a batch, R rows of the file (views of images), F the shape of the front's output for one
-image.
+Shapes: N images, B of them in a batch, R further views of the images that train, F the shape of the front's output for
+one image.
 """
 
 import json
@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from io import BytesIO
 from itertools import chain
@@ -35,6 +35,7 @@ BATCH = 64
 SUM, MARK = struct.Struct("<9sI"), b"nearkin 1"
 BLOCK = 1 << 20  # bytes that are read at a time for it
 VERSION = 2  # raise it when the same settings give different features
+Compute = Callable[[list[np.ndarray]], Iterator[np.ndarray]]  # batches of images -> their rows
 _verified: set[tuple[int, int, int, int]] = set()  # device, inode, time and size of files that were compared
 
 
@@ -59,15 +60,17 @@ class FeatureSource:
     image, then random crops that are drawn once, with a fixed seed; every time that training reads an image, one of its
     views is drawn. Without `flip`, crops take the place of the mirror image.
 
-    The file lies at features/<hash>.npy in the cache. The hash covers all that it depends on (data, frozen weights,
-    cut, views, a few pixels as the source gives them), so that runs with the same front share it and no other run finds
-    it. When two processes need it at once, one computes it and the other waits. Its CRC-32 stands at its end and is
-    compared once in a process; a damaged file is computed again.
+    There are two files: the plain views of all images, which all divisions of the data share, and the further views of
+    the images that train. Each lies at features/<hash>.npy in the cache. The hash covers all that it depends on (data,
+    frozen weights, cut, views, a few pixels as the source gives them), so that runs with the same front share it and no
+    other run finds it. When two processes need it at once, one computes it and the other waits. Its CRC-32 stands at
+    its end and is compared once in a process; a damaged file is computed again.
 
     Fields:
-        rows: (R, *F) float16, the mapped file: image after image, view after view
+        plain: (N, *F) float16, the mapped file of plain views
+        more: (R, *F) float16, that of further views, image after image, view after view; None: there are none
         counts: (N,) how many views of each image there are
-        first: (N,) the row of each image's plain view
+        first: (N,) the row of each image's first further view
         pixels, model, views, flip: as given
 
     Parameters:
@@ -110,9 +113,15 @@ class FeatureSource:
             counts[:] = 1
             counts[augmented] = views
         self.counts = torch.from_numpy(counts)  # (N,) views of each image
-        self.first = self.counts.cumsum(0) - self.counts  # (N,) row of its plain view
-        path = (cache_dir() if cache is None else cache) / "features" / f"{self._key(data_hash)}.npy"
-        self.rows = self._open(path)  # (R, *F) float16, mapped
+        further = self.counts - 1
+        self.first = further.cumsum(0) - further  # (N,)
+        folder = (cache_dir() if cache is None else cache) / "features"
+        key = self._key(data_hash)
+        everything = np.arange(len(self))
+        self.plain = self._open(folder / f"{key}.npy", everything, 1, self._plain_views)
+        self.more = None
+        if len(training := np.flatnonzero(counts > 1)):
+            self.more = self._open(folder / f"{self._more_key(key)}.npy", training, views - 1, self._further_views)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -125,39 +134,43 @@ class FeatureSource:
         """
         counts = self.counts[indices]
         view = (torch.rand(len(counts), generator=generator, dtype=torch.float64) * counts).long()
-        return self._read((self.first[indices] + view)[only])  # (B, *F)
+        indices, view = np.asarray(indices)[only], view[only]  # (B,)
+        features = np.empty((len(view), *self.plain.shape[1:]), np.float16)
+        is_plain = (view == 0).numpy()
+        features[is_plain] = self.plain[indices[is_plain]]
+        if self.more is not None:
+            rows = self.first[indices] + view - 1
+            features[~is_plain] = self.more[rows.numpy()[~is_plain]]
+        return torch.from_numpy(features).float()  # (B, *F)
 
     def test(self, indices: np.ndarray) -> Tensor:
         """Features (B, *F) float32 of the images at `indices` (B,), each in its plain view."""
-        return self._read(self.first[indices])  # (B, *F)
+        return torch.from_numpy(self.plain[np.asarray(indices)]).float()
 
-    def _read(self, rows: Tensor) -> Tensor:
-        return torch.from_numpy(self.rows[rows.numpy()]).float()
+    # -- the files ----------------------------------------------------------------------------------------
 
-    # -- the file -----------------------------------------------------------------------------------------
-
-    def _open(self, path: Path) -> np.ndarray:
+    def _open(self, path: Path, images: np.ndarray, views: int, compute: Compute) -> np.ndarray:
+        """The mapped file with so many views of each of these images."""
         if not readable(path):
             with locked(path):  # a second worker waits here, then finds the file
                 if not readable(path):
                     if path.is_dir() and not path.is_symlink():  # no file can take its place
                         shutil.rmtree(path)
-                    self._write(path)
+                    self._write(path, images, views, compute)
         return np.load(path, mmap_mode="r")
 
-    def _write(self, path: Path) -> None:
-        """Compute the file. It is written, not mapped for writing: on a full disk a write raises an error, whereas a
-        map would end the process with SIGBUS."""
-        total = int(self.counts.sum())
-        batches = self._batches()
+    def _write(self, path: Path, images: np.ndarray, views: int, compute: Compute) -> None:
+        """Compute a file. It is written, not mapped for writing: on a full disk a write raises an error, whereas a map
+        would end the process with SIGBUS."""
+        places = np.split(images, np.flatnonzero(np.diff(images // BATCH)) + 1)  # those of 64 neighbours at a time
+        batches = compute(places)
         first = next(batches)
-        shape = (total, *first.shape[1:])
+        shape = (len(images) * views, *first.shape[1:])
         header = {"descr": "<f2", "fortran_order": False, "shape": shape}
         with atomic(path, needs=lambda: 2 * math.prod(shape)) as scratch, open(scratch / path.name, "wb") as file:
             beginning = BytesIO()
             np.lib.format.write_array_header_1_0(beginning, header)
-            steps = -(-len(self) // BATCH) - 1
-            rest = track(batches, f"Features up to {self.model.cut}", steps)
+            rest = track(batches, f"Features up to {self.model.cut}", len(places) - 1)
             crc = 0
             for content in chain([beginning.getvalue(), first.tobytes()], (batch.tobytes() for batch in rest)):
                 crc = crc32(content, crc)
@@ -166,24 +179,24 @@ class FeatureSource:
             file.flush()
             os.fsync(file.fileno())
 
-    def _batches(self) -> Iterator[np.ndarray]:
-        """The rows of the file, those of 64 images at a time, image after image, view after view."""
+    def _plain_views(self, places: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """The rows (B, *F) of batch after batch."""
+        for indices in places:
+            yield self._front(self.pixels.test(indices)).numpy()
+
+    def _further_views(self, places: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """The rows (B · (views - 1), *F) of batch after batch, image after image, view after view."""
         generator = torch.Generator().manual_seed(0)
-        for start in range(0, len(self), BATCH):
-            indices = np.arange(start, min(start + BATCH, len(self)))
-            counts = self.counts[indices]
+        for indices in places:
             plain = self.pixels.test(indices)
-            rows = self._front(plain)  # (B, *F)
-            batch = rows.new_empty(len(indices), self.views, *rows.shape[1:])
-            batch[:, 0] = rows
-            more = np.flatnonzero(counts > 1)
-            for view in range(1, self.views) if len(more) else ():
+            views = []
+            for view in range(1, self.views):
                 if view == 1 and self.flip:
-                    images = plain[more].flip(-1)
+                    images = plain.flip(-1)
                 else:  # one shape for all views: that of the plain one
-                    images = self.pixels.train(indices[more], generator, size=plain.shape[-1])
-                batch[more, view] = self._front(images)
-            yield batch[torch.arange(self.views) < counts[:, None]].numpy()  # (rows of B, *F)
+                    images = self.pixels.train(indices, generator, size=plain.shape[-1])
+                views.append(self._front(images))  # (B, *F)
+            yield torch.stack(views, 1).flatten(0, 1).numpy()
 
     def _front(self, images: Tensor) -> Tensor:
         device = next((p.device for p in self.model.backbone.parameters()), images.device)
@@ -195,16 +208,15 @@ class FeatureSource:
         return features
 
     def _key(self, data_hash: str) -> str:
-        """The hash of all that the file depends on: data, front and views; and a few images as the source gives them,
-        so that a source with another crop or augmentation does not find the wrong file."""
+        """The hash of all that plain views depend on: data and front; and a few images as the source gives them, so that
+        a source with another crop does not find the wrong file."""
         model, backbone = self.model, self.model.backbone
-        settings = [VERSION, data_hash, self.views, self.flip, self.counts.tolist(), BATCH]
         pool = model.pool if model.cut == "all" else None
         name = getattr(backbone, "name", type(backbone).__qualname__)
         front = [name, backbone.version, repr(model.record), model.cut, pool]
         if backbone.source is not None:  # from outside: another network may have its weights
             front.append(backbone.source)
-        key = sha256(json.dumps([settings, front]).encode())
+        key = sha256(json.dumps([VERSION, data_hash, len(self), BATCH, front]).encode())
         for module in model.stage_modules(model.frozen_stages):
             for name, value in module.state_dict().items():
                 key.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
@@ -212,12 +224,20 @@ class FeatureSource:
         images = getattr(self.pixels, "images", None)
         if images is not None and getattr(self.pixels, "resize", None) is not None:
             key.update(images.shapes.tobytes())  # larger copies: all crops may be others
-        samples = np.unique(np.linspace(0, len(self) - 1, 4).astype(int))
-        plain = self.pixels.test(samples)
-        drawn = self.pixels.train(samples, torch.Generator().manual_seed(0), size=plain.shape[-1])
-        for images in (plain, drawn):
-            key.update(repr(tuple(images.shape)).encode() + images.contiguous().numpy().tobytes())
+        key.update(self._sample(self.pixels.test))
         return key.hexdigest()[:24]
+
+    def _more_key(self, key: str) -> str:
+        """The hash of all that further views depend on: plain ones, which images have them, and the augmentation."""
+        more = sha256(json.dumps([key, self.views, self.flip, self.counts.tolist()]).encode())
+        side = self.pixels.test(np.arange(1)).shape[-1]
+        more.update(self._sample(lambda rows: self.pixels.train(rows, torch.Generator().manual_seed(0), size=side)))
+        return more.hexdigest()[:24]
+
+    def _sample(self, read: Callable[[np.ndarray], Tensor]) -> bytes:
+        """A few images as the source gives them."""
+        images = read(np.unique(np.linspace(0, len(self) - 1, 4).astype(int)))
+        return repr(tuple(images.shape)).encode() + images.contiguous().numpy().tobytes()
 
 
 def readable(path: Path) -> bool:
