@@ -208,8 +208,8 @@ class FeatureSource:
         return features
 
     def _key(self, data_hash: str) -> str:
-        """The hash of all that plain views depend on: data and front; and a few images as the source gives them, so that
-        a source with another crop does not find the wrong file."""
+        """The hash of all that plain views depend on: data and front; and a few images as the source gives them, so
+        that a source with another crop does not find the wrong file."""
         model, backbone = self.model, self.model.backbone
         pool = model.pool if model.cut == "all" else None
         name = getattr(backbone, "name", type(backbone).__qualname__)
