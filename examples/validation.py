@@ -114,9 +114,9 @@ def labels_of(prepared: Prepared) -> np.ndarray:
 
 
 def by_class(prepared: Prepared, model: Model, source: Source) -> dict[str, list[list[list[float]]]]:
-    """Who is compared with whom -> part by part, class by class, the mean of every metric over the queries of the class,
-    and their number: of the model as it is. With `all` every image of the training classes is in the gallery, with
-    `N classes` only those of N validation classes, which are parts of all of them, drawn without replacement."""
+    """Gallery -> part by part what `means` has, of the model as it is. In the gallery `all` are the images of all
+    training classes, in `N classes` those of N validation classes alone: these are divided into parts of N at random.
+    """
     split, labels = prepared.split, labels_of(prepared)
     if not len(split.val):
         return {"test": [means(embed(model, source, split.test.images, DEVICE), labels, labels)]}
@@ -127,7 +127,9 @@ def by_class(prepared: Prepared, model: Model, source: Source) -> dict[str, list
     for count in (len(classes), *(size for size in SIZES if size < len(classes))):
         parts = [np.isin(labels, classes[at : at + count]) for at in range(0, len(classes) - count + 1, count)]
         images = z[: len(labels)]
-        tables[f"{count} classes"] = [means(images[torch.from_numpy(part)], labels[part], labels[part]) for part in parts]
+        tables[f"{count} classes"] = [
+            means(images[torch.from_numpy(part)], labels[part], labels[part]) for part in parts
+        ]
     return tables
 
 

@@ -1,10 +1,10 @@
 """The tables of docs/validation.md, from what `examples/validation.py measure` wrote.
 
-    python examples/validation_tables.py record validation_cub validation_glyphs    docs/results/validation/NAME.json
-    python examples/validation_tables.py render [--check]                           the tables in the page, from these files
+    python examples/validation_tables.py record validation_cub validation_glyphs    docs/results/validation/*.json
+    python examples/validation_tables.py render [--check]                           the tables in the page, from these
 
-A point is a run of the study at one epoch. Its truth is the test of the network that was trained on all training classes
-with these settings for so many epochs; a score is what a way of validating says of the same point.
+A point is a setting at one epoch. Its truth is the test of the network that was trained on all training classes with
+this setting for so many epochs; a score is what a way of validating says of the same point.
 """
 
 import argparse
@@ -124,13 +124,15 @@ def record(lines: list[dict[str, Any]]) -> dict[str, Any]:
     classes = resamples(random, len(test.queries))
     truth = {m: (test.scores(k, as_it_is(test))[0], test.scores(k, classes)) for k, m in enumerate(METRICS)}
     rows, correlations = [], {}
+    times: dict[str, list[list[Array]]] = {}
     for way in measured.ways():
-        times = [[resamples(random, len(fold.queries)) for fold in folds] for folds in way.draws]
+        if way.name not in times:  # the same for both galleries and metrics: their differences are paired
+            times[way.name] = [[resamples(random, len(fold.queries)) for fold in folds] for folds in way.draws]
         for k, metric in enumerate(METRICS):
             score = np.array([np.mean([fold.scores(k, as_it_is(fold))[0] for fold in d], axis=0) for d in way.draws])
             again = [
                 np.mean([fold.scores(k, t) for fold, t in zip(folds, ts, strict=True)], axis=0)
-                for folds, ts in zip(way.draws, times, strict=True)
+                for folds, ts in zip(way.draws, times[way.name], strict=True)
             ]  # of each draw (B, P)
             row = {"way": way.name, "gallery": way.gallery, "metric": metric, "draws": len(way.draws)}
             row |= {"runs": way.runs, "seconds": round(way.seconds, 1)}
@@ -141,7 +143,9 @@ def record(lines: list[dict[str, Any]]) -> dict[str, Any]:
                 correlations[way.name, way.gallery, metric, judge] = float(r.mean()), rs.mean(axis=0)
                 ends = np.array([correlation_interval(one, many) for one, many in zip(r, rs, strict=True)])
                 lost = [regret(one[index], value[index]) for one in score]
-                by_epoch = regret(score.reshape(-1, size, epochs), np.broadcast_to(value, score.shape).reshape(-1, size, epochs))
+                by_epoch = regret(
+                    score.reshape(-1, size, epochs), np.broadcast_to(value, score.shape).reshape(-1, size, epochs)
+                )
                 row[judge] = {
                     "r": [round(float(x), 4) for x in (r.mean(), *ends.mean(axis=0))],
                     "least": round(float(r.min()), 4),
@@ -165,7 +169,9 @@ def record(lines: list[dict[str, Any]]) -> dict[str, Any]:
 def protocols(measured: Measured, truth: dict[str, Array]) -> list[dict[str, Any]]:
     """What a person gets who lets each protocol choose settings and epoch of a loss by MAP@R and then trains on all
     training classes; nothing chosen: the default settings, which are the first of a loss, and the last epoch."""
-    of_loss = [[i for i, (s, _) in enumerate(measured.points) if s.rsplit(" ", 1)[0] == loss] for loss in measured.losses]
+    of_loss = [
+        [i for i, (s, _) in enumerate(measured.points) if s.rsplit(" ", 1)[0] == loss] for loss in measured.losses
+    ]
     last, final = len(measured.epochs) - 1, measured.seconds(["all"])
     first = {judge: np.mean([value[points[last]] for points in of_loss]) for judge, value in truth.items()}
     rows = [{"protocol": "nothing chosen", "tries": 0, "runs": 1, "seconds": round(final, 1), **rounded(first)}]
@@ -209,7 +215,7 @@ def differences(correlations: dict[tuple[str, str, str, str], tuple[float, Array
 
 
 def resamples(random: np.random.Generator, classes: int) -> Array:
-    """How often each class is drawn, resample by resample.                                                      (B, C)"""
+    """How often each class is drawn, resample by resample.                                                     (B, C)"""
     return random.multinomial(classes, np.full(classes, 1 / classes), size=DRAWS)
 
 
@@ -248,7 +254,9 @@ def differences_table(recorded: dict[str, Any]) -> list[list[str]]:
 
 def protocols_table(recorded: dict[str, Any]) -> list[list[str]]:
     """Score and cost of every protocol."""
-    table = [["settings and epoch by", "settings tried", "runs", "CPU seconds", *(f"test {n} %" for n in METRICS.values())]]
+    table = [
+        ["settings and epoch by", "settings tried", "runs", "CPU seconds", *(f"test {n} %" for n in METRICS.values())]
+    ]
     for row in recorded["protocols"]:
         values = [f"{100 * row[judge]:.2f}" for judge in METRICS]
         cost = [f"{row['tries']:.3g}", f"{row['runs']:.3g}", f"{row['seconds']:.0f}"]

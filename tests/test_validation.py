@@ -14,7 +14,7 @@ from nearkin.studies.grid import read_study
 ROOT = Path(__file__).parents[1]
 STUDY = """
 name: tiny
-base: {dataset: glyphs, data.classes: 24, data.per_class: 4, data.size: 16, backbone: convnet, dim: 8, epochs: 1, batch: 8}
+base: {dataset: glyphs, data.classes: 24, data.per_class: 4, data.size: 16, dim: 8, epochs: 1, train.batch: 8}
 axes:
   setting:
     contrastive 0: {loss: contrastive}

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def rank_agreement(score: ArrayLike, truth: ArrayLike) -> Floats:
-    """Spearman's rank correlation of every draw; NaN where one side is the same for all things.           (..., P) -> (...)
+    """Spearman's rank correlation of every draw, (...); NaN where one side is the same for all things.
 
     Parameters:
         score: what chooses.                                                                                (..., P)
@@ -28,8 +28,8 @@ def rank_agreement(score: ArrayLike, truth: ArrayLike) -> Floats:
 
 
 def regret(score: ArrayLike, truth: ArrayLike) -> Floats:
-    """What choosing by the score loses: the best truth less the truth of what has the best score. Of several that share
-    the best score any may be taken, so that their mean counts.                                            (..., P) -> (...)
+    """What choosing by the score loses in every draw, (...): the best truth less the truth of what has the best score.
+    Of several that share the best score any may be taken, so that their mean counts.
 
     Parameters:
         score: what chooses; high is better.                                                                (..., P)
@@ -53,7 +53,7 @@ def resampled_means(means: ArrayLike, queries: ArrayLike, times: ArrayLike) -> F
 
 
 def correlation_interval(value: float, drawn: ArrayLike) -> tuple[float, float]:
-    """The 95 % interval of a correlation from its resamples: ± 1.96 of their standard deviations in Fisher's z = atanh r.
+    """The 95 % interval of a correlation: ± 1.96 standard deviations of its resamples, in Fisher's z = atanh r.
 
     Not their percentiles: resampled classes carry the noise of classes twice, which draws correlations towards 0, and a
     percentile interval may then miss its own value.
