@@ -79,13 +79,16 @@ class Measured:
         """Of the training of these divisions, in the mean over settings."""
         return float(np.mean([sum(self.lines[s, d]["seconds"] for d in divisions) for s in self.settings]))
 
-    def ways(self) -> Iterator[Way]:
-        """All ways, few classes first."""
+    def ways(self) -> list[Way]:
+        """All ways: those of one run first, few classes first."""
+        return sorted(self._ways(), key=lambda way: (way.runs, int(way.name.partition(" ")[0])))
+
+    def _ways(self) -> Iterator[Way]:
         folds: dict[str, list[str]] = {}
         for division in self.divisions:
             if division != "all":
                 folds.setdefault(division.partition(":")[0], []).append(division)
-        for name, divisions in sorted(folds.items(), key=lambda item: len(item[1])):
+        for name, divisions in folds.items():
             whole = self.part(divisions[0], "all").queries.size
             if len(divisions) > 1:
                 for count in sorted({*self.sizes(divisions[0]), whole}):
@@ -215,7 +218,7 @@ def differences(correlations: dict[tuple[str, str, str, str], tuple[float, Array
 
 
 def resamples(random: np.random.Generator, classes: int) -> Array:
-    """How often each class is drawn, resample by resample.                                                     (B, C)"""
+    """How often each class is drawn, resample by resample.                                                    (B, C)"""
     return random.multinomial(classes, np.full(classes, 1 / classes), size=DRAWS)
 
 
@@ -259,7 +262,7 @@ def protocols_table(recorded: dict[str, Any]) -> list[list[str]]:
     ]
     for row in recorded["protocols"]:
         values = [f"{100 * row[judge]:.2f}" for judge in METRICS]
-        cost = [f"{row['tries']:.3g}", f"{row['runs']:.3g}", f"{row['seconds']:.0f}"]
+        cost = [f"{row['tries']:.3g}", f"{row['runs']:.3g}", f"{row['seconds']:.1f}"]
         table.append([row["protocol"], *cost, *values])
     return table
 
