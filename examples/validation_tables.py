@@ -88,9 +88,10 @@ class Measured:
         for division in self.divisions:
             if division != "all":
                 folds.setdefault(division.partition(":")[0], []).append(division)
+        fewest = min((len(divisions) for divisions in folds.values() if len(divisions) > 1), default=0)
         for name, divisions in folds.items():
             whole = self.part(divisions[0], "all").queries.size
-            if len(divisions) > 1:
+            if len(divisions) == fewest:  # its folds are the largest: their parts stand for few classes
                 for count in sorted({*self.sizes(divisions[0]), whole}):
                     yield from self.of_parts(count, divisions)
             for gallery, key in (("validation", f"{whole} classes"), ("all", "all")):
