@@ -8,7 +8,7 @@ TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue results analyses analyses-cub tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue results analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -90,6 +90,14 @@ analyses-cub: $(READY)
 	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
 	@$(BIN)/nearkin study studies/analyses_cub.yaml root=$(CUB) --workers 2
 	@$(BIN)/nearkin analyse similarity,spectrum,activation,saliency,corruptions analyses_cub -o analyses/cub
+
+# docs/validation.md: what predicts the test; trains, goes on where it was interrupted, and writes the tables
+validation: $(READY)
+	@test -n "$(CUB)" || { echo "make $@ CUB=DIR: the folder of CUB-200-2011"; exit 2; }
+	@OMP_NUM_THREADS=1 $(BIN)/python examples/validation.py measure studies/validation_cub.yaml root=$(CUB)
+	@OMP_NUM_THREADS=1 $(BIN)/python examples/validation.py measure studies/validation_glyphs.yaml
+	@$(BIN)/python examples/validation_tables.py record validation_cub validation_glyphs
+	@$(BIN)/python examples/validation_tables.py render
 
 # docs/tuning.md: three losses, 20 trials each, against their default settings
 tune-cub: $(READY)
