@@ -1,6 +1,7 @@
 """What `nearkin fit` says: does training help here, what is it worth, and which model is it now."""
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +21,17 @@ LOST = 0.005  # Recall@1 may be lower by this much where MAP@R is surely higher
 
 @dataclass(frozen=True)
 class Method:
-    """One loss, and its tested run of every fold; none if it failed, with the reason."""
+    """One loss, and its tested run of every fold; none if it failed, with the reason.
+
+    Parameters:
+        name: of the loss.
+        words: the settings that make it.
+        runs: its run of every fold.
+        error: why there are none.
+    """
 
     name: str
+    words: Mapping[str, Any]
     runs: Sequence[Run]
     error: str | None = None
 
@@ -83,6 +92,19 @@ class Fitted(Shown):
         if not self.trained or not self.plan.share:
             return list(self.trained[0].runs) if self.trained else []
         return [max(runs, key=self._score) for runs in zip(*(method.runs for method in self.trained), strict=True)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of a model on all classes: the loss, and the medians of what the folds chose; nothing was trained: {}."""
+        if self.method is None:
+            return {}
+        finals = [run.read_json("final.json") for run in self.method.runs]
+        return {
+            **self.method.words,
+            "model.cut": self.plan.cut,
+            "train.epochs": max(1, round(statistics.median(final["epoch"] for final in finals))),
+            "train.blend": float(statistics.median(final.get("blend", 1.0) for final in finals)),
+        }
 
     def _tested(self, runs: Sequence[Run], metric: str) -> ByClass | None:
         return tested(runs, metric) if runs else None
