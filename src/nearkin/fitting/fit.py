@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.config.parse import canonical, parse_words
+from nearkin.config.parse import PLAIN, canonical, parse_words
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
-from nearkin.fitting._fitted import WITHOUT, Fitted, Method
+from nearkin.fitting._fitted import Fitted, Method
 from nearkin.fitting._plan import START, Costs, Plan, folds_for, plan
 from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
+from nearkin.fitting._words import WITHOUT
 from nearkin.progress import note
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
@@ -211,17 +212,21 @@ class Fitting:
             methods.append(Method(name, self.losses[name], runs, failed[0] if failed else None))
         plain = [untrained[fold].run for fold in there]
         counts = self.classes, self.searchable
-        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, self.base.train.select)
+        asked = {"minutes": self.seconds / 60, "losses": list(self.asked), "workers": self.executor.workers}
+        asked |= {
+            "words": {key: value if isinstance(value, PLAIN) else str(value) for key, value in self.given.items()}
+        }
+        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, self.base.train.select, asked)
         fitted.run = self._model(fitted)
         fitted.seconds = self.used
+        self.state |= {"model": fitted.run.hash, "estimate": fitted.estimate()}
         self._keep()
         return fitted
 
     def _plan(self) -> Plan:
         """What will be done: decided once, at the first call."""
         if "plan" in self.state:
-            stored = dict(self.state["plan"])
-            return Plan(**{**stored, "losses": tuple(stored["losses"])})
+            return Plan.of(self.state["plan"])
         folds, share = folds_for(self.searchable)
         if not folds:
             decided = plan(
