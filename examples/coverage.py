@@ -40,7 +40,7 @@ from nearkin.statistics.unit import by_class
 
 HEADS = {"backbone": "efficientnet_lite1", "weights": "imagenet", "model.cut": "all", "model.views": 1}
 LOSS = "proxy_anchor"
-GROUPINGS = 4  # of the outside classes
+GROUPINGS = 2  # of the outside classes
 CPU = torch.device("cpu")
 
 
@@ -115,7 +115,7 @@ class Bench:
             assert after is not None
             found[name] = {"gain": gain(after, before), "trained": worth(after), "untrained": worth(before)}
         method = Method(LOSS, {}, runs)
-        fitted = Fitted("", self.store, draw.plan, (len(draw.classes),) * 2, [], [method], "map_at_r")
+        fitted = Fitted("", self.store, draw.plan, (len(draw.classes),) * 2, [], [method], "map_at_r", True)
         return found, fitted.settings
 
     def outside(self, draw: Draw, settings: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -146,6 +146,20 @@ def test_what_it_decides_itself_is_refused(words, reason, tmp_path):
         nearkin.fit(QUICK, **{"runs": tmp_path, "workers": 1, "say": quiet, **words})
 
 
+def test_where_training_harms_the_model_is_the_network_without_it(tmp_path):
+    """Weights that know these letters, and a learning rate that ruins them within an epoch."""
+    taught = nearkin.train({**QUICK, "protocol": "all", "epochs": 4}, runs=tmp_path, test=False, watch=quiet)
+    torch.save(nearkin.load(taught).model.backbone.state_dict(), tmp_path / "letters.pt")
+    made = fit({**QUICK, "weights": str(tmp_path / "letters.pt"), "lr": 1.0}, tmp_path / "runs")
+    assert made.gain(made.chosen, "map_at_r").high < 0
+    assert not made.helps
+    assert "Training does not help here: take the pretrained network" in made.verdict
+    assert made.run.stored["train"]["epochs"] == 0
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), np.uint8)
+    first, last = (nearkin.embed(run, images) for run in (made.untrained[0], made.run))
+    assert np.array_equal(first, last)
+
+
 def test_too_little_time_gives_the_untrained_network(tmp_path):
     made = nearkin.fit(QUICK, minutes=0.001, runs=tmp_path, workers=1, say=quiet)
     assert "no time to train" in made.verdict

@@ -44,7 +44,7 @@ def stored_fit(root, gained, losses=("proxy_anchor",)):
     plan = Plan(2, 0.0, "none", losses, 60.0)
     methods = [Method(name, {"loss": name}, [store.run(run) for run in runs]) for name, runs in trained.items()]
     runs = [store.run(run) for run in untrained]
-    fitted = Fitted(NAME, store, plan, (6, 6), runs, methods, "map_at_r", {**ASKED, "losses": list(losses)})
+    fitted = Fitted(NAME, store, plan, (6, 6), runs, methods, "map_at_r", True, {**ASKED, "losses": list(losses)})
     fitted.run = store.run(model)
     (root / model / "estimate.json").write_text(json.dumps(fitted.estimate()))
     file = root / "studies" / NAME / "fit.json"

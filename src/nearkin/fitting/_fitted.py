@@ -52,6 +52,7 @@ class Fitted(Shown):
         untrained: the untrained network's run of every fold.
         methods: what was trained.
         select: the metric that chooses.
+        pretrained: has the network given weights?
         asked: how it was asked for: words, minutes, losses, workers.
     """
 
@@ -67,10 +68,12 @@ class Fitted(Shown):
         untrained: Sequence[Run],
         methods: Sequence[Method],
         select: str,
+        pretrained: bool,
         asked: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.name, self.store, self.plan, (self.classes, self.searchable) = name, store, plan, counts
-        self.untrained, self.methods, self.select, self.asked = untrained, methods, select, asked
+        self.untrained, self.methods, self.select = untrained, methods, select
+        self.pretrained, self.asked = pretrained, asked
 
     @cached_property
     def trained(self) -> list[Method]:
@@ -141,6 +144,7 @@ class Fitted(Shown):
             "classes": self.classes,
             "searchable": self.searchable,
             "select": self.select,
+            "pretrained": self.pretrained,
             "asked": dict(self.asked),
             "plan": self.plan.as_json(),
             "folds": [run.hash for run in self.chosen],
@@ -176,6 +180,7 @@ class Fitted(Shown):
             stored(estimate["untrained_folds"]),
             methods,
             estimate["select"],
+            estimate["pretrained"],
             estimate["asked"],
         )
         fitted.run = run

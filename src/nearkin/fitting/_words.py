@@ -17,13 +17,13 @@ HEADINGS = {"map_at_r": "MAP@R", "recall@1": "Recall@1"}
 
 def verdict(fitted: "Fitted") -> str:
     """The verdict in one or two sentences."""
-    plan = fitted.plan
+    plan, network = fitted.plan, network_words(fitted)
     if not plan.folds:
         lone = fitted.classes - fitted.searchable
         what = counted(fitted.classes, "class", "classes") + (f", {lone} of them with one image" if lone else "")
         return (
             f"{what}: too few to hold some out (at least {LEAST_CLASSES} with two images), so nobody could say "
-            "whether training helps. The model is the pretrained network."
+            f"whether training helps. The model is {network}."
         )
     parts = []
     for metric in ("recall@1", "map_at_r"):
@@ -36,12 +36,17 @@ def verdict(fitted: "Fitted") -> str:
     at_a_time = counted(round(fitted.classes / plan.folds), "class", "classes")
     seen = f"On classes it has never seen, {at_a_time} at a time: {'. '.join(parts)}."
     if not plan.losses:
-        return f"{seen} There was no time to train: take the pretrained network, or give it more minutes."
+        return f"{seen} There was no time to train: take {network}, or give it more minutes."
     if not fitted.chosen:
-        return f"{seen} No loss could be trained in all folds: take the pretrained network."
+        return f"{seen} No loss could be trained in all folds: take {network}."
     if fitted.helps:
         return f"{seen} For this training: it helps here."
-    return f"{seen} Training does not help here: take the pretrained network."
+    return f"{seen} Training does not help here: take {network}."
+
+
+def network_words(fitted: "Fitted") -> str:
+    """What the network is without training."""
+    return "the pretrained network" if fitted.pretrained else "the untrained network, whose weights are random"
 
 
 def table(fitted: "Fitted") -> Table:
@@ -71,7 +76,7 @@ def table(fitted: "Fitted") -> Table:
 
 def model(fitted: "Fitted") -> str:
     """What the model is, where, and how long it took."""
-    what = "the untrained network"
+    what = network_words(fitted)
     if fitted.helps and fitted.method is not None:
         what = f"trained on all classes with {fitted.method.name}"
     took = f"; {SECONDS.text(fitted.seconds)}" if fitted.seconds else ""

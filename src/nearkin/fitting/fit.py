@@ -216,7 +216,8 @@ class Fitting:
         asked |= {
             "words": {key: value if isinstance(value, PLAIN) else str(value) for key, value in self.given.items()}
         }
-        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, self.base.train.select, asked)
+        about = self.base.train.select, self.base.model.weights is not None, asked
+        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, *about)
         fitted.run = self._model(fitted)
         fitted.seconds = self.used
         self.state |= {"model": fitted.run.hash, "estimate": fitted.estimate()}
@@ -250,13 +251,14 @@ class Fitting:
         """What the runs take behind a cut, from what a step of the network as it was tried takes."""
         size, images = prepared.spec.train.batch or 1, len(self.whole.labels)
         if cut != self.base.model.cut:
-            step = BEHIND_A_CUT * batch
-            front = EMBEDDED * batch * images * prepared.spec.model.views / size  # once for all runs
+            step, views = BEHIND_A_CUT * batch, prepared.spec.model.views - 1
+            seen = images + views * len(prepared.labels)  # every fold has views of other images
+            front = EMBEDDED * batch * seen / size
         else:
             step, front = batch, 0.0
-        embedded = EMBEDDED * step * images / size
-        run = START + work_of(prepared) * step + 2 * embedded
-        return Costs(run, START + embedded, run * images / len(prepared.labels), self.used + front)
+        run = START + work_of(prepared) * step + 2 * EMBEDDED * step * images / size + front
+        untrained = START + EMBEDDED * batch * images / size
+        return Costs(run, untrained, run * images / len(prepared.labels), self.used)
 
     def _last_work(self, plan: Plan) -> float:
         """Work of the model on all classes, which has one worker while the others wait."""

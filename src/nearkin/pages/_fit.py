@@ -8,7 +8,7 @@ from nearkin.comparison.gather import Gathered, Member, gather
 from nearkin.config.parse import flatten
 from nearkin.fitting._estimate import Over
 from nearkin.fitting._fitted import Fitted
-from nearkin.fitting._words import HEADINGS, WITHOUT
+from nearkin.fitting._words import HEADINGS, WITHOUT, network_words
 from nearkin.pages._base import Figure, Grid, Part, Section, Words
 from nearkin.pages._fit_tables import class_chart, class_table, fold_table, means_chart
 from nearkin.pages._members import data_name, network
@@ -78,8 +78,7 @@ def _model(fitted: Fitted, model: Member) -> Fact:
             f"{fitted.method.name}, trained on all {classes}",
             f"Run {fitted.run.hash}: {network(model)}.",
         )
-    plain = "untrained" if model.settings.get("model.weights") is None else "pretrained"
-    return "The model", f"the {plain} network", f"Run {fitted.run.hash}: {network(model)}."
+    return "The model", network_words(fitted), f"Run {fitted.run.hash}: {network(model)}."
 
 
 def _trust(fitted: Fitted) -> Fact:
