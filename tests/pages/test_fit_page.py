@@ -98,7 +98,7 @@ def test_its_name_gives_the_same_page(tmp_path):
 
 def test_what_it_cannot_show_is_an_error_that_says_why(tmp_path):
     fitted = stored_fit(tmp_path, 0.2)
-    with pytest.raises(NearkinError, match="by=.*leave it out"):
+    with pytest.raises(NearkinError, match=r"by=.*leave it out"):
         page(tmp_path, NAME, by=["loss"])
     with pytest.raises(NearkinError, match=f"nearkin report {fitted.run.hash}"):
         nearkin.compare(fitted.run.hash, runs=tmp_path)

@@ -2,6 +2,8 @@
 
     fit           fit: what `nearkin.fit` does, from a folder to a model
     _plan         what can be done with so many classes in so many minutes: pure arithmetic
+    _costs        what its runs take
+    _start        the network and the losses that it knows
     _estimate     the worth of training, class by class
     _fitted       Fitted: what came out
     _words        the same in words and tables

@@ -20,8 +20,9 @@ import numpy as np
 from nearkin.config.parse import PLAIN, canonical, parse_words
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
+from nearkin.fitting._costs import costs_of
 from nearkin.fitting._fitted import Fitted, Method
-from nearkin.fitting._plan import START, Costs, Plan, folds_for, plan
+from nearkin.fitting._plan import Costs, Plan, folds_for, plan
 from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
 from nearkin.fitting._words import WITHOUT
 from nearkin.progress import note
@@ -32,14 +33,13 @@ from nearkin.studies.baselines import BASELINES, WITHOUT_PARTS
 from nearkin.studies.carry_out import RunsProgress
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.executors import executor_of, following
-from nearkin.studies.pace import EMBEDDED, seconds_per_batch, work_of
+from nearkin.studies.pace import seconds_per_batch, work_of
 from nearkin.studies.runner import Job, jobs_of, tasks_of
 from nearkin.studies.runner import note as note_look
 from nearkin.studies.scheduler import Executor, schedule
 from nearkin.units import SECONDS, counted
 
 UNTRAINED = {**WITHOUT_PARTS, "model.init": "kaiming", **BASELINES["pooled"]}
-BEHIND_A_CUT = 0.35  # of a step of the whole network, measured on EfficientNet-Lite0 behind block10
 
 Words = str | Path | Mapping[str, Any]
 
@@ -171,6 +171,8 @@ class Fitting:
             try:
                 specs = [self._fold(fold, plan, words) for fold in range(plan.folds)]
             except NearkinError as error:
+                if name == WITHOUT:
+                    raise
                 refused.append(Method(name, words, [], str(error)))
                 continue
             labels = [f"{name}, fold {fold + 1} of {plan.folds}" for fold in range(plan.folds)]
@@ -199,7 +201,7 @@ class Fitting:
         untrained = jobs.pop(WITHOUT)
         every = [*untrained, *(job for fold in zip(*jobs.values(), strict=True) for job in fold)]
         try:
-            self._go(every, self._last_work(plan))
+            self._go(every, self._last_work(plan, list(jobs)))
         finally:
             self._keep()
         there = [fold for fold, job in enumerate(untrained) if job.finished]  # not one whose images are all alone
@@ -238,7 +240,11 @@ class Fitting:
             guess = Plan(folds, share, self.base.model.cut, (), 0.0)
             first = prepare(self._fold(0, guess, next(iter(self.losses.values()))), self.known)
             batch = seconds_per_batch(first.spec, first.data_hash, self.store)
-            costs = {cut: self._costs(first, batch, cut) for cut in cuts_of(self.base, self.given)}
+            images = len(self.whole.labels)
+            costs = {
+                cut: costs_of(first, batch, images, self.used, behind=cut != self.base.model.cut)
+                for cut in cuts_of(self.base, self.given)
+            }
             names = tuple(self.losses)
             decided = plan(
                 self.seconds, self.executor.workers, self.searchable, costs, names, all_losses=bool(self.asked)
@@ -247,24 +253,11 @@ class Fitting:
         self._keep()
         return decided
 
-    def _costs(self, prepared: Prepared, batch: float, cut: str) -> Costs:
-        """What the runs take behind a cut, from what a step of the network as it was tried takes."""
-        size, images = prepared.spec.train.batch or 1, len(self.whole.labels)
-        if cut != self.base.model.cut:
-            step, views = BEHIND_A_CUT * batch, prepared.spec.model.views - 1
-            seen = images + views * len(prepared.labels)  # every fold has views of other images
-            front = EMBEDDED * batch * seen / size
-        else:
-            step, front = batch, 0.0
-        run = START + work_of(prepared) * step + 2 * EMBEDDED * step * images / size + front
-        untrained = START + EMBEDDED * batch * images / size
-        return Costs(run, untrained, run * images / len(prepared.labels), self.used)
-
-    def _last_work(self, plan: Plan) -> float:
+    def _last_work(self, plan: Plan, losses: Sequence[str]) -> float:
         """Work of the model on all classes, which has one worker while the others wait."""
-        if not plan.losses:
+        if not losses:
             return 0.0
-        words = {"protocol": "all", "model.cut": plan.cut, **self.losses[plan.losses[0]]}
+        words = {"protocol": "all", "model.cut": plan.cut, **self.losses[losses[0]]}
         return self.executor.workers * work_of(self._prepared(words))
 
     def _go(self, jobs: Sequence[Job], after: float = 0.0) -> None:

@@ -105,7 +105,7 @@ def class_section(fitted: Fitted) -> Section | None:
     if not table.rows:
         return None
     parts: list[Part] = [Figure(chart)] if (chart := class_chart(table)) is not None else []
-    parts.append(Grid(table, "classes-grid", search=len(table) > SEARCHED))
+    parts.append(Grid(table, "classes-grid", search=len(table) > SEARCHED, folded=bool(parts)))
     gains = [row["gain"] for row in table if row["gain"] is not None]
     lead = "Every class, tested once without having been trained on."
     if gains:
