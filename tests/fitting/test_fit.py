@@ -132,6 +132,27 @@ def test_a_small_folder_is_told_what_is_possible(classes, images, words, tmp_pat
     assert len(nearkin.embed(made.run, root)) == classes * images
 
 
+def test_classes_of_one_image_train_and_are_not_tested(tmp_path):
+    """Batches are random then: balanced ones, which contrastive has by default, need two images of a class."""
+    root, said = folder(tmp_path / "images", 7, 3), []
+    folder(tmp_path / "more", 1, 1)
+    (tmp_path / "more" / "class0").rename(root / "lone")
+    words = {**SMALL, "epochs": 1, "dim": 8, "losses": ["contrastive"]}
+    made = nearkin.fit(root, runs=tmp_path / "runs", workers=1, say=said.append, **words)
+    assert "1 class has one image: they train, and are not tested" in said
+    assert [method.error for method in made.methods] == [None]
+    assert {run.stored["sampler"]["name"] for run in made.method.runs} == {"random"}
+    sides = made.by_class(made.chosen, "map_at_r"), made.by_class(made.untrained, "map_at_r")
+    assert all(set(side.classes) == {f"class{number}" for number in range(7)} for side in sides)
+
+
+def test_an_image_that_cannot_be_read_is_named(tmp_path):
+    root = folder(tmp_path / "images", 6, 2)
+    (root / "class3" / "1.png").write_bytes(b"no image")
+    with pytest.raises(NearkinError, match=r"class3.1\.png.*on_error"):
+        nearkin.fit(root, runs=tmp_path / "runs", workers=1, say=quiet, **SMALL)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -22,7 +22,7 @@ ASKED = {"words": {"data.name": "folder", "data.root": "my birds", "train.lr": 0
 
 
 def stored_fit(root, gained, losses=("proxy_anchor",)):
-    """A fit of six classes in two folds, whose training gained so much at every query."""
+    """A fit of six classes in two folds, whose training gained so much at every query, in some classes a little more."""
     untrained, trained = [], {name: [] for name in losses}
     for fold, classes in enumerate(FOLDS):
         words = {"protocol": "cross", "protocol.folds": 3, "protocol.fold": fold}
@@ -32,7 +32,8 @@ def stored_fit(root, gained, losses=("proxy_anchor",)):
         for loss in losses:
             name = write_run(root, {**words, "loss": loss}, 0.5, **common)
             before = pq.read_table(root / untrained[-1] / "per_query.parquet")
-            values = {m: np.asarray(before[m]) + gained for m in before.column_names[2:]}
+            gains = [gained + 0.01 * classes.index(name) for name in before["label"].to_pylist()]
+            values = {m: np.asarray(before[m]) + gains for m in before.column_names[2:]}
             for place, (metric, column) in enumerate(values.items(), 2):
                 before = before.set_column(place, metric, [column])
             pq.write_table(before, root / name / "per_query.parquet")
@@ -81,7 +82,7 @@ def test_it_says_the_verdict_first_and_its_numbers_are_those_of_the_runs(tmp_pat
     assert {row[0] for row in table["rows"]} == set(expected)
     for name, gain in table["rows"]:
         assert gain == pytest.approx(expected[name])
-        assert gain == pytest.approx(gained)
+        assert (gain > 0) == (gained > 0)
     assert "<b>jay</b>" not in html
 
 

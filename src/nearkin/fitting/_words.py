@@ -116,5 +116,5 @@ def _beside(side: ByClass | None, best: ByClass | None) -> str | None:
         return None
     difference = gain(side, best)
     if difference.low is None or difference.high is None:
-        return None
+        return "tied" if difference.mean == 0 else None
     return "tied" if difference.low <= 0 <= difference.high else "better" if difference.low > 0 else "worse"

@@ -125,6 +125,10 @@ class Fitting:
         self.whole = self._prepared({"protocol": "all"})
         images = np.bincount(self.whole.labels)
         self.classes, self.searchable = len(images), int((images >= 2).sum())  # a lone image has nothing to find
+        if lone := self.classes - self.searchable:
+            said.append(f"{counted(lone, 'class has', 'classes have')} one image: they train, and are not tested")
+            if not any(key.startswith("sampler.") for key in self.given):  # balanced batches need two of a class
+                self.losses = {name: {**words, "sampler": "random"} for name, words in self.losses.items()}
         key = json.dumps([self.whole.hash, minutes, list(self.losses), executor.workers])
         self.name = f"fit-{sha256(key.encode()).hexdigest()[:8]}"
         self.file = store.root / "studies" / self.name / "fit.json"

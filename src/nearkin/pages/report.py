@@ -60,7 +60,7 @@ def report(
     export: Path | str | None = None,
     map: bool = True,
 ) -> Report:
-    """Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained.
+    """Turn a study, a fit, several runs or one run into one HTML page that opens offline; nothing is trained.
 
     Parameters:
         names: a study (its name or file), a fit (its name or its model), a folder of runs, or runs: hashes, paths.
