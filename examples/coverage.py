@@ -24,10 +24,10 @@ from nearkin.config.parse import canonical, parse_words
 from nearkin.config.spec import make_spec
 from nearkin.engine.embed import embed
 from nearkin.evaluation import evaluate
-from nearkin.fitting._estimate import METRICS, gain, tested, worth
-from nearkin.fitting._fitted import LOST, Fitted, Method
 from nearkin.fitting._plan import Plan, folds_for
 from nearkin.fitting._start import LOSSES, blend_of
+from nearkin.fitting.estimate import METRICS, gain, tested, worth
+from nearkin.fitting.fitted import LOST, Fitted, Method
 from nearkin.models import build_model
 from nearkin.protocols import Split, TestRows
 from nearkin.protocols.cross import Cross

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nearkin.fitting._estimate import gain, over_classes, worth
+from nearkin.fitting.estimate import gain, over_classes, worth
 from nearkin.statistics.unit import ByClass
 
 

@@ -11,8 +11,8 @@ from pages.test_report_values import data_of
 
 import nearkin
 from nearkin.errors import NearkinError
-from nearkin.fitting._fitted import Fitted, Method
 from nearkin.fitting._plan import Plan
+from nearkin.fitting.fitted import Fitted, Method
 from nearkin.runs.store import Store
 from nearkin.storage import with_sum
 
@@ -22,7 +22,7 @@ ASKED = {"words": {"data.name": "folder", "data.root": "my birds", "train.lr": 0
 
 
 def stored_fit(root, gained, losses=("proxy_anchor",)):
-    """A fit of six classes in two folds, whose training gained so much at every query, in some classes a little more."""
+    """A fit of six classes in two folds; training gained so much at every query, in some classes a little more."""
     untrained, trained = [], {name: [] for name in losses}
     for fold, classes in enumerate(FOLDS):
         words = {"protocol": "cross", "protocol.folds": 3, "protocol.fold": fold}

@@ -21,10 +21,10 @@ from nearkin.config.parse import PLAIN, canonical, parse_words
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
 from nearkin.fitting._costs import costs_of
-from nearkin.fitting._fitted import Fitted, Method
 from nearkin.fitting._plan import Costs, Plan, folds_for, plan
 from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
-from nearkin.fitting._words import WITHOUT
+from nearkin.fitting.fitted import Fitted, Method
+from nearkin.fitting.in_words import WITHOUT
 from nearkin.progress import note
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
@@ -183,8 +183,8 @@ class Fitting:
             cells[name] = [Cell((label,), 0, spec) for label, spec in zip(labels, specs, strict=True)]
         jobs = {name: jobs_of(self._study(*row), self.store, self.known) for name, row in cells.items()}
         for name in [name for name in jobs if name != WITHOUT]:
-            if error := next((job.error for job in jobs[name] if job.error), None):
-                refused.append(Method(name, self.losses[name], [], error))
+            if reason := next((job.error for job in jobs[name] if job.error), None):
+                refused.append(Method(name, self.losses[name], [], reason))
                 del jobs[name]
         return jobs, refused
 
@@ -212,9 +212,9 @@ class Fitting:
         if plan.folds and not there:
             raise NearkinError(f"the untrained network could not be tested: {untrained[0].error or 'it was stopped'}")
         for name, row in jobs.items():
-            folds = [row[fold] for fold in there]
-            failed = [job.error or "it was stopped" for job in folds if not job.finished]
-            runs = [] if failed else [job.run for job in folds]
+            tested = [row[fold] for fold in there]
+            failed = [job.error or "it was stopped" for job in tested if not job.finished]
+            runs = [] if failed else [job.run for job in tested]
             methods.append(Method(name, self.losses[name], runs, failed[0] if failed else None))
         plain = [untrained[fold].run for fold in there]
         counts = self.classes, self.searchable

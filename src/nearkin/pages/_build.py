@@ -5,7 +5,7 @@ from typing import Any
 
 from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.gather import Gathered, Member
-from nearkin.fitting._fitted import Fitted
+from nearkin.fitting.fitted import Fitted
 from nearkin.pages import (
     _analyses,
     _curves,

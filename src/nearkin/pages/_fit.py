@@ -6,9 +6,9 @@ from typing import Any
 
 from nearkin.comparison.gather import Gathered, Member, gather
 from nearkin.config.parse import flatten
-from nearkin.fitting._estimate import Over
-from nearkin.fitting._fitted import Fitted
-from nearkin.fitting._words import HEADINGS, WITHOUT, network_words
+from nearkin.fitting.estimate import Over
+from nearkin.fitting.fitted import Fitted
+from nearkin.fitting.in_words import HEADINGS, WITHOUT, network_words
 from nearkin.pages._base import Figure, Grid, Part, Section, Words
 from nearkin.pages._fit_tables import class_chart, class_table, fold_table, means_chart
 from nearkin.pages._members import data_name, network

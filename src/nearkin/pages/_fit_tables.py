@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from nearkin.fitting._estimate import worth
-from nearkin.fitting._fitted import Fitted
-from nearkin.fitting._words import WITHOUT
+from nearkin.fitting.estimate import worth
+from nearkin.fitting.fitted import Fitted
+from nearkin.fitting.in_words import WITHOUT
 from nearkin.pages._words import called
 from nearkin.present import Bars, Chart, Column, Dots, Table
 from nearkin.runs.tested import validation_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
-from nearkin.fitting._stored import stored_fit
+from nearkin.fitting.stored import stored_fit
 from nearkin.pages._base import Grid
 from nearkin.pages._build import build, build_of_fit
 from nearkin.pages._export import export as export_files

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nearkin.fitting._estimate import Over, gain, worth
 from nearkin.fitting._plan import LEAST_CLASSES
+from nearkin.fitting.estimate import Over, gain, worth
 from nearkin.present import Column, Table
 from nearkin.statistics.unit import ByClass
 from nearkin.units import POINTS, SECONDS, SHARE, counted
 
 if TYPE_CHECKING:
-    from nearkin.fitting._fitted import Fitted
+    from nearkin.fitting.fitted import Fitted
 
 WITHOUT = "without training"
 HEADINGS = {"map_at_r": "MAP@R", "recall@1": "Recall@1"}

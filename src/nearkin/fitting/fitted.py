@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from nearkin.errors import NearkinError, and_more
-from nearkin.fitting import _words
-from nearkin.fitting._estimate import METRICS, Over, gain, tested, worth
+from nearkin.fitting import in_words
 from nearkin.fitting._plan import Plan
+from nearkin.fitting.estimate import METRICS, Over, gain, tested, worth
 from nearkin.present import Shown, Table
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import validation_of
@@ -191,7 +191,7 @@ class Fitted(Shown):
     @property
     def verdict(self) -> str:
         """The verdict in one or two sentences."""
-        return _words.verdict(self)
+        return in_words.verdict(self)
 
     @property
     def words(self) -> list[str]:
@@ -201,9 +201,9 @@ class Fitted(Shown):
     @property
     def tables(self) -> list[Table]:
         """One row per network, the untrained one last; none where the classes are too few to test anything."""
-        return [_words.table(self)] if self.plan.folds else []
+        return [in_words.table(self)] if self.plan.folds else []
 
     @property
     def below(self) -> list[str]:
         """What the model is, and where."""
-        return [_words.model(self)]
+        return [in_words.model(self)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin.errors import NearkinError
-from nearkin.fitting._fitted import Fitted
+from nearkin.fitting.fitted import Fitted
 from nearkin.runs.store import Run, Store
 from nearkin.storage import without_sum
 
