@@ -21,10 +21,10 @@ NAME = "fit-01234567"
 ASKED = {"words": {"data.name": "folder", "data.root": "my birds", "train.lr": 0.001}, "minutes": 30, "workers": 2}
 
 
-def stored_fit(root, gained, losses=("proxy_anchor",)):
+def stored_fit(root, gained, losses=("proxy_anchor",), divided=FOLDS):
     """A fit of six classes in two folds; training gained so much at every query, in some classes a little more."""
     untrained, trained = [], {name: [] for name in losses}
-    for fold, classes in enumerate(FOLDS):
+    for fold, classes in enumerate(divided):
         words = {"protocol": "cross", "protocol.folds": 3, "protocol.fold": fold}
         common = {"queries": 12, "classes": classes, "validated": False, "name": None}
         name = write_run(root, {**words, "epochs": 0, "model.head": "none", "dim": None}, 0.4, **common)
@@ -42,10 +42,10 @@ def stored_fit(root, gained, losses=("proxy_anchor",)):
     model = write_run(root, {"protocol": "all", **last}, 0.5, validated=False, per_query=False)
     (root / model / "result.json").unlink()
     store = Store(root)
-    plan = Plan(2, 0.0, "none", losses, 60.0)
+    plan = Plan(len(divided), 0.0, "none", losses, 60.0)
     methods = [Method(name, {"loss": name}, [store.run(run) for run in runs]) for name, runs in trained.items()]
     runs = [store.run(run) for run in untrained]
-    fitted = Fitted(NAME, store, plan, (6, 6), runs, methods, "map_at_r", True, {**ASKED, "losses": list(losses)})
+    fitted = Fitted(NAME, store, plan, (3 * len(divided) or 5,) * 2, runs, methods, "map_at_r", True, {**ASKED, "losses": list(losses)})
     fitted.run = store.run(model)
     (root / model / "estimate.json").write_text(json.dumps(fitted.estimate()))
     file = root / "studies" / NAME / "fit.json"
@@ -84,6 +84,23 @@ def test_it_says_the_verdict_first_and_its_numbers_are_those_of_the_runs(tmp_pat
         assert gain == pytest.approx(expected[name])
         assert (gain > 0) == (gained > 0)
     assert "<b>jay</b>" not in html
+
+
+@pytest.mark.parametrize(
+    ("divided", "words", "parts"),
+    [
+        (FOLDS, "nothing was trained", {"result", "classes-grid", "folds"}),
+        ((), "too few classes to say", set()),
+    ],
+    ids=["no time", "five classes"],
+)
+def test_where_nothing_was_trained_it_has_what_there_is(tmp_path, divided, words, parts):
+    fitted = stored_fit(tmp_path, 0.0, (), divided)
+    written, html = page(tmp_path, NAME)
+    assert words in written.page.title
+    assert written.page.lead[0] == fitted.verdict
+    assert {"result", "classes-grid", "folds", "class-gains"} & data_of(html).keys() == parts
+    assert f"nearkin embed {fitted.run.hash}" in html
 
 
 def test_its_name_gives_the_same_page(tmp_path):
