@@ -62,7 +62,7 @@ def class_table(fitted: Fitted) -> Table:
         columns.append(Column(f"{metric} before", f"{called(metric)} {WITHOUT}", SHARE, digits=1))
         if fitted.chosen:
             columns.append(Column(f"{metric} after", f"{called(metric)} trained", SHARE, digits=1))
-    return Table.of_records("classes", columns, order)
+    return Table.of_records("classes", columns, order, title="Every class")
 
 
 def class_chart(table: Table) -> Chart | None:
