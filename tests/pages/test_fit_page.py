@@ -45,7 +45,8 @@ def stored_fit(root, gained, losses=("proxy_anchor",), divided=FOLDS):
     plan = Plan(len(divided), 0.0, "none", losses, 60.0)
     methods = [Method(name, {"loss": name}, [store.run(run) for run in runs]) for name, runs in trained.items()]
     runs = [store.run(run) for run in untrained]
-    fitted = Fitted(NAME, store, plan, (3 * len(divided) or 5,) * 2, runs, methods, "map_at_r", True, {**ASKED, "losses": list(losses)})
+    counts, asked = (3 * len(divided) or 5,) * 2, {**ASKED, "losses": list(losses)}
+    fitted = Fitted(NAME, store, plan, counts, runs, methods, "map_at_r", True, asked)
     fitted.run = store.run(model)
     (root / model / "estimate.json").write_text(json.dumps(fitted.estimate()))
     file = root / "studies" / NAME / "fit.json"
@@ -88,10 +89,7 @@ def test_it_says_the_verdict_first_and_its_numbers_are_those_of_the_runs(tmp_pat
 
 @pytest.mark.parametrize(
     ("divided", "words", "parts"),
-    [
-        (FOLDS, "nothing was trained", {"result", "classes-grid", "folds"}),
-        ((), "too few classes to say", set()),
-    ],
+    [(FOLDS, "nothing was trained", {"result", "classes-grid", "folds"}), ((), "too few classes to say", set())],
     ids=["no time", "five classes"],
 )
 def test_where_nothing_was_trained_it_has_what_there_is(tmp_path, divided, words, parts):
