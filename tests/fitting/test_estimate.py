@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nearkin.fitting._estimate import gain, over_classes, worth
+from nearkin.fitting.estimate import gain, over_classes, worth
 from nearkin.statistics.unit import ByClass
 
 
@@ -24,11 +24,12 @@ def test_it_is_the_formula_of_its_page():
     assert (found.low, found.high) == (pytest.approx(mean - half), pytest.approx(mean + half))
 
 
-def test_a_share_stays_one_and_one_class_has_no_interval():
+def test_a_share_stays_one_and_one_class_or_equal_ones_have_no_interval():
     shown = worth(side([1.0, 1.0, 0.1], [5, 5, 5]))
     assert shown.low >= 0
     assert shown.high == 1
     assert over_classes(np.array([0.5]), np.array([1.0])).low is None
+    assert vars(worth(side([1.0, 1.0, 1.0], [5, 6, 7]))) == {"mean": 1.0, "low": None, "high": None, "classes": 3}
 
 
 @pytest.mark.parametrize("classes", [6, 12, 40])

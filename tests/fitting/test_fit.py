@@ -132,6 +132,27 @@ def test_a_small_folder_is_told_what_is_possible(classes, images, words, tmp_pat
     assert len(nearkin.embed(made.run, root)) == classes * images
 
 
+def test_classes_of_one_image_train_and_are_not_tested(tmp_path):
+    """Batches are random then: balanced ones, which contrastive has by default, need two images of a class."""
+    root, said = folder(tmp_path / "images", 7, 3), []
+    folder(tmp_path / "more", 1, 1)
+    (tmp_path / "more" / "class0").rename(root / "lone")
+    words = {**SMALL, "epochs": 1, "dim": 8, "losses": ["contrastive"]}
+    made = nearkin.fit(root, runs=tmp_path / "runs", workers=1, say=said.append, **words)
+    assert "1 class has one image: they train, and are not tested" in said
+    assert [method.error for method in made.methods] == [None]
+    assert {run.stored["sampler"]["name"] for run in made.method.runs} == {"random"}
+    sides = made.by_class(made.chosen, "map_at_r"), made.by_class(made.untrained, "map_at_r")
+    assert all(set(side.classes) == {f"class{number}" for number in range(7)} for side in sides)
+
+
+def test_an_image_that_cannot_be_read_is_named(tmp_path):
+    root = folder(tmp_path / "images", 6, 2)
+    (root / "class3" / "1.png").write_bytes(b"no image")
+    with pytest.raises(NearkinError, match=r"class3.1\.png.*on_error"):
+        nearkin.fit(root, runs=tmp_path / "runs", workers=1, say=quiet, **SMALL)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -144,6 +165,20 @@ def test_a_small_folder_is_told_what_is_possible(classes, images, words, tmp_pat
 def test_what_it_decides_itself_is_refused(words, reason, tmp_path):
     with pytest.raises(NearkinError, match=reason):
         nearkin.fit(QUICK, **{"runs": tmp_path, "workers": 1, "say": quiet, **words})
+
+
+def test_where_training_harms_the_model_is_the_network_without_it(tmp_path):
+    """Weights that know these letters, and a learning rate that ruins them within an epoch."""
+    taught = nearkin.train({**QUICK, "protocol": "all", "epochs": 4}, runs=tmp_path, test=False, watch=quiet)
+    torch.save(nearkin.load(taught).model.backbone.state_dict(), tmp_path / "letters.pt")
+    made = fit({**QUICK, "weights": str(tmp_path / "letters.pt"), "lr": 1.0}, tmp_path / "runs")
+    assert made.gain(made.chosen, "map_at_r").high < 0
+    assert not made.helps
+    assert "Training does not help here: take the pretrained network" in made.verdict
+    assert made.run.stored["train"]["epochs"] == 0
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), np.uint8)
+    first, last = (nearkin.embed(run, images) for run in (made.untrained[0], made.run))
+    assert np.array_equal(first, last)
 
 
 def test_too_little_time_gives_the_untrained_network(tmp_path):

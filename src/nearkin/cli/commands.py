@@ -62,7 +62,7 @@ COMMANDS = {  # word -> where it is, its line of help, its panel
     ),
     "report": Command(
         "report:report_command",
-        "Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained.",
+        "Turn a study, a fit, several runs or one run into one HTML page that opens offline; nothing is trained.",
         RUNS,
     ),
     "published": Command(

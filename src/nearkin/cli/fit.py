@@ -41,4 +41,5 @@ def fit_command(
             ray=ray,
             say=lambda line: say(line, error=True),
         )
-    say(fitted, f"next: nearkin embed {fitted.run.hash}{runs_option(runs)} IMAGES -o emb.npz")
+    model = f"{fitted.run.hash}{runs_option(runs)}"
+    say(fitted, f"its page: nearkin report {model}", f"next: nearkin embed {model} IMAGES -o emb.npz")

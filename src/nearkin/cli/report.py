@@ -29,7 +29,7 @@ def report_command(
     ] = False,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained."""
+    """Turn a study, a fit, several runs or one run into one HTML page that opens offline; nothing is trained."""
     from nearkin.pages.report import report
 
     written = report(

@@ -168,11 +168,8 @@ class Gathered:
         if len(self.members) == 1:
             run = self.members[0].run
             if run.final and run.purpose == "final" and not run.testable:
-                folds = run.read_json("estimate.json")["folds"] if run.has("estimate.json") else []
-                shown = f"; `nearkin report {folds[0]}` shows the first of the folds that say what it is worth"
-                return NearkinError(
-                    f"run {run.hash} was trained on all classes: nothing tests it{shown if folds else ''}"
-                )
+                shown = f"; `nearkin report {run.hash}` shows what it is worth" if run.has("estimate.json") else ""
+                return NearkinError(f"run {run.hash} was trained on all classes: nothing tests it{shown}")
             return NearkinError(f"run {run.hash} is not tested ({state(run)}){hint}")
         return NearkinError(f"{self.name}: none of its {len(self.members)} runs is tested{hint}")
 

@@ -3,6 +3,7 @@
 Every class is tested once: k folds over classes, trained and untrained network on each, then one model on all classes.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,6 +52,11 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """As it is stored."""
         return {**asdict(self), "losses": list(self.losses)}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Plan":
+        """One that was stored."""
+        return cls(**{**stored, "losses": tuple(stored["losses"])})
 
 
 def folds_for(classes: int) -> tuple[int, float]:

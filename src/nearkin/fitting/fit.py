@@ -9,7 +9,6 @@ Everything is a run: what is interrupted goes on, and the plan is stored at the 
 
 import json
 import os
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -18,25 +17,29 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.config.parse import canonical, parse_words
+from nearkin.config.parse import PLAIN, canonical, parse_words
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError, PassingError
-from nearkin.fitting._fitted import Fitted, Method
-from nearkin.fitting._plan import START, Costs, Plan, folds_for, plan
+from nearkin.fitting._costs import costs_of
+from nearkin.fitting._plan import Costs, Plan, folds_for, plan
 from nearkin.fitting._start import LOSSES, blend_of, cuts_of, start_of
-from nearkin.progress import bar, note
-from nearkin.runs.names import run_of
+from nearkin.fitting.fitted import Fitted, Method
+from nearkin.fitting.in_words import WITHOUT
+from nearkin.progress import note
 from nearkin.runs.prepare import Data, Prepared, prepare
 from nearkin.runs.store import Run, Store
 from nearkin.storage import atomic, with_sum, without_sum
 from nearkin.studies.baselines import BASELINES, WITHOUT_PARTS
-from nearkin.studies.executors import executor_of
-from nearkin.studies.pace import EMBEDDED, seconds_per_batch, work_of
-from nearkin.studies.scheduler import Executor, Task, schedule
+from nearkin.studies.carry_out import RunsProgress
+from nearkin.studies.cells import Cell, Study
+from nearkin.studies.executors import executor_of, following
+from nearkin.studies.pace import seconds_per_batch, work_of
+from nearkin.studies.runner import Job, jobs_of, tasks_of
+from nearkin.studies.runner import note as note_look
+from nearkin.studies.scheduler import Executor, schedule
 from nearkin.units import SECONDS, counted
 
 UNTRAINED = {**WITHOUT_PARTS, "model.init": "kaiming", **BASELINES["pooled"]}
-BEHIND_A_CUT = 0.35  # of a step of the whole network, measured on EfficientNet-Lite0 behind block10
 
 Words = str | Path | Mapping[str, Any]
 
@@ -122,6 +125,10 @@ class Fitting:
         self.whole = self._prepared({"protocol": "all"})
         images = np.bincount(self.whole.labels)
         self.classes, self.searchable = len(images), int((images >= 2).sum())  # a lone image has nothing to find
+        if lone := self.classes - self.searchable:
+            said.append(f"{counted(lone, 'class has', 'classes have')} one image: they train, and are not tested")
+            if not any(key.startswith("sampler.") for key in self.given):  # balanced batches need two of a class
+                self.losses = {name: {**words, "sampler": "random"} for name, words in self.losses.items()}
         key = json.dumps([self.whole.hash, minutes, list(self.losses), executor.workers])
         self.name = f"fit-{sha256(key.encode()).hexdigest()[:8]}"
         self.file = store.root / "studies" / self.name / "fit.json"
@@ -159,57 +166,74 @@ class Fitting:
         blend = blend_of(self.base, self.given, plan.share > 0)
         return make_spec(self.base, {**protocol, "protocol.share": plan.share, "model.cut": plan.cut, **blend}, words)
 
-    def _folds(self, plan: Plan, words: Mapping[str, Any]) -> list[tuple[RunSpec, Run]]:
-        """The runs of one network, one per fold."""
-        specs = [self._fold(fold, plan, words) for fold in range(plan.folds)]
-        return [(spec, run_of(self.store, prepare(spec, self.known))) for spec in specs]
+    def _jobs(self, plan: Plan) -> tuple[dict[str, list[Job]], list[Method]]:
+        """Network -> its runs, one per fold, the untrained one first; and the losses that are refused, with the reason.
+        No run of theirs is wanted."""
+        cells: dict[str, list[Cell]] = {}
+        refused: list[Method] = []
+        for name, words in {WITHOUT: UNTRAINED, **{name: self.losses[name] for name in plan.losses}}.items():
+            try:
+                specs = [self._fold(fold, plan, words) for fold in range(plan.folds)]
+            except NearkinError as error:
+                if name == WITHOUT:
+                    raise
+                refused.append(Method(name, words, [], str(error)))
+                continue
+            labels = [f"{name}, fold {fold + 1} of {plan.folds}" for fold in range(plan.folds)]
+            cells[name] = [Cell((label,), 0, spec) for label, spec in zip(labels, specs, strict=True)]
+        jobs = {name: jobs_of(self._study(*row), self.store, self.known) for name, row in cells.items()}
+        for name in [name for name in jobs if name != WITHOUT]:
+            if reason := next((job.error for job in jobs[name] if job.error), None):
+                refused.append(Method(name, self.losses[name], [], reason))
+                del jobs[name]
+        return jobs, refused
+
+    def _study(self, *cells: Cell) -> Study:
+        """Runs as those of a study: they are carried out and followed like these."""
+        return Study(self.name, ("network",), cells, ())
 
     # -- what is done --------------------------------------------------------------------------------------
 
     def carry_out(self) -> Fitted:
         """Plan, train and test the folds, judge, train the model."""
         plan = self._plan()
-        what = f"{counted(plan.folds, 'fold')} over {counted(self.classes, 'class', 'classes')}"
         if plan.folds:
+            folds = f"{counted(plan.folds, 'fold')} over {counted(self.classes, 'class', 'classes')}"
             names = ", ".join(["the untrained network", *plan.losses])
-            self.say(f"{what}: {names}; about {SECONDS.text(plan.seconds)}")
-        untrained, (trained, methods) = self._folds(plan, UNTRAINED), self._trained(plan)
-        pieces = [*untrained, *(piece for fold in zip(*trained.values(), strict=True) for piece in fold)]
+            self.say(f"{folds}: {names}; about {SECONDS.text(plan.seconds)}")
+        jobs, methods = self._jobs(plan)
+        untrained = jobs.pop(WITHOUT)
+        every = [*untrained, *(job for fold in zip(*jobs.values(), strict=True) for job in fold)]
         try:
-            self._go([Task(spec.whole(), run.path) for spec, run in pieces if not run.tested], what)
+            self._go(every, self._last_work(plan, list(jobs)))
         finally:
             self._keep()
-        there = [fold for fold, (_, run) in enumerate(untrained) if run.tested]  # not one whose images are all alone
+        there = [fold for fold, job in enumerate(untrained) if job.finished]  # not one whose images are all alone
         if plan.folds and not there:
-            why = untrained[0][1].failure or "it was stopped"
-            raise NearkinError(f"the untrained network could not be tested: {why}")
-        for name, folds in trained.items():
-            runs = [folds[fold][1] for fold in there]
-            failed = [run.failure or "it was stopped" for run in runs if not run.tested]
-            methods.append(Method(name, [], failed[0]) if failed else Method(name, runs))
-        plain = [untrained[fold][1] for fold in there]
+            raise NearkinError(f"the untrained network could not be tested: {untrained[0].error or 'it was stopped'}")
+        for name, row in jobs.items():
+            tested = [row[fold] for fold in there]
+            failed = [job.error or "it was stopped" for job in tested if not job.finished]
+            runs = [] if failed else [job.run for job in tested]
+            methods.append(Method(name, self.losses[name], runs, failed[0] if failed else None))
+        plain = [untrained[fold].run for fold in there]
         counts = self.classes, self.searchable
-        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, self.base.train.select)
+        asked = {"minutes": self.seconds / 60, "losses": list(self.asked), "workers": self.executor.workers}
+        asked |= {
+            "words": {key: value if isinstance(value, PLAIN) else str(value) for key, value in self.given.items()}
+        }
+        about = self.base.train.select, self.base.model.weights is not None, asked
+        fitted = Fitted(self.name, self.store, plan, counts, plain, methods, *about)
         fitted.run = self._model(fitted)
         fitted.seconds = self.used
+        self.state |= {"model": fitted.run.hash, "estimate": fitted.estimate()}
         self._keep()
         return fitted
-
-    def _trained(self, plan: Plan) -> tuple[dict[str, list[tuple[RunSpec, Run]]], list[Method]]:
-        """Loss -> its runs, one per fold; and those whose settings do not go together, with the reason."""
-        trained, refused = {}, []
-        for name in plan.losses:
-            try:
-                trained[name] = self._folds(plan, self.losses[name])
-            except NearkinError as error:
-                refused.append(Method(name, [], str(error)))
-        return trained, refused
 
     def _plan(self) -> Plan:
         """What will be done: decided once, at the first call."""
         if "plan" in self.state:
-            stored = dict(self.state["plan"])
-            return Plan(**{**stored, "losses": tuple(stored["losses"])})
+            return Plan.of(self.state["plan"])
         folds, share = folds_for(self.searchable)
         if not folds:
             decided = plan(
@@ -220,7 +244,11 @@ class Fitting:
             guess = Plan(folds, share, self.base.model.cut, (), 0.0)
             first = prepare(self._fold(0, guess, next(iter(self.losses.values()))), self.known)
             batch = seconds_per_batch(first.spec, first.data_hash, self.store)
-            costs = {cut: self._costs(first, batch, cut) for cut in cuts_of(self.base, self.given)}
+            images = len(self.whole.labels)
+            costs = {
+                cut: costs_of(first, batch, images, self.used, behind=cut != self.base.model.cut)
+                for cut in cuts_of(self.base, self.given)
+            }
             names = tuple(self.losses)
             decided = plan(
                 self.seconds, self.executor.workers, self.searchable, costs, names, all_losses=bool(self.asked)
@@ -229,57 +257,37 @@ class Fitting:
         self._keep()
         return decided
 
-    def _costs(self, prepared: Prepared, batch: float, cut: str) -> Costs:
-        """What the runs take behind a cut, from what a step of the network as it was tried takes."""
-        size, images = prepared.spec.train.batch or 1, len(self.whole.labels)
-        if cut != self.base.model.cut:
-            step = BEHIND_A_CUT * batch
-            front = EMBEDDED * batch * images * prepared.spec.model.views / size  # once for all runs
-        else:
-            step, front = batch, 0.0
-        embedded = EMBEDDED * step * images / size
-        run = START + work_of(prepared) * step + 2 * embedded
-        return Costs(run, START + embedded, run * images / len(prepared.labels), self.used + front)
+    def _last_work(self, plan: Plan, losses: Sequence[str]) -> float:
+        """Work of the model on all classes, which has one worker while the others wait."""
+        if not losses:
+            return 0.0
+        words = {"protocol": "all", "model.cut": plan.cut, **self.losses[losses[0]]}
+        return self.executor.workers * work_of(self._prepared(words))
 
-    def _go(self, tasks: list[Task], what: str) -> None:
-        """Carry out tasks, with a bar."""
-        if not tasks:
+    def _go(self, jobs: Sequence[Job], after: float = 0.0) -> None:
+        """Carry out runs, and show how far they are."""
+        if all(job.finished or job.error for job in jobs):
             return
-        ended, saved = 0, time.monotonic()
-        with bar(f"{what[:1].upper()}{what[1:]}", len(tasks)) as advance:
-            for look in schedule(self.executor, tasks):
-                ended += len(look.ended)
+        progress, saved = RunsProgress(jobs, self.executor.workers, after), time.monotonic()
+        with following() as watch:
+            for look in schedule(self.executor, tasks_of(list(jobs))):
+                note_look(list(jobs), look)
                 for failure in [over.failure for over in look.ended if over.failure]:
                     if failure.passing and not failure.killed:  # no loss is dropped for it
                         raise PassingError(f"{failure.why}; the same command goes on")
-                advance(ended)
+                watch(progress)
                 if time.monotonic() - saved > 5:
                     self._keep()
                     saved = time.monotonic()
 
     def _model(self, fitted: Fitted) -> Run:
         """The model on all classes, stored as a run that says what its estimate rests on."""
-        spec = make_spec(self.base, {"protocol": "all"}, self._chosen(fitted) if fitted.helps else UNTRAINED)
-        run = run_of(self.store, prepare(spec, self.known))
-        if not run.final:
-            self._go([Task(spec.whole(), run.path, test=False)], "the model on all classes")
-            if not run.final:
-                raise NearkinError(f"the model on all classes could not be trained: {run.failure or 'it was stopped'}")
-        with run.lock():
-            run.write_json("estimate.json", fitted.estimate())
-            run.seal()
-        return run
-
-    def _chosen(self, fitted: Fitted) -> dict[str, Any]:
-        """The settings of the last model: the loss, and the medians of what the folds chose."""
-        method = fitted.method
-        assert method is not None  # training helps
-        finals = [run.read_json("final.json") for run in method.runs]
-        epochs = round(statistics.median(final["epoch"] for final in finals))
-        blends = [final.get("blend", 1.0) for final in finals]
-        return {
-            **self.losses[method.name],
-            "model.cut": fitted.plan.cut,
-            "train.epochs": max(1, epochs),
-            "train.blend": float(np.median(blends)),
-        }
+        spec = make_spec(self.base, {"protocol": "all"}, fitted.settings if fitted.helps else UNTRAINED)
+        (job,) = jobs_of(self._study(Cell(("the model on all classes",), 0, spec)), self.store, self.known)
+        self._go([job])
+        if not job.finished:
+            raise NearkinError(f"the model on all classes could not be made: {job.error or 'it was stopped'}")
+        with job.run.lock():
+            job.run.write_json("estimate.json", fitted.estimate())
+            job.run.seal()
+        return job.run

@@ -5,11 +5,13 @@ from typing import Any
 
 from nearkin.comparison.compare import canonical_metric
 from nearkin.comparison.gather import Gathered, Member
+from nearkin.fitting.fitted import Fitted
 from nearkin.pages import (
     _analyses,
     _curves,
     _failures,
     _first,
+    _fit,
     _leaderboard,
     _literature,
     _overview,
@@ -99,6 +101,33 @@ def _of_one_run(gathered: Gathered, member: Member, metric: str, with_map: bool,
     sections = _sections(steps, scrub)
     title, lead, facts = _single.first_screen(member, metric, twins, times_opened(gathered, [member]))
     return Page(scrub(title), [*lead, *_first.definition(metric, looks.typical)], facts, sections, looks.typical)
+
+
+def build_of_fit(fitted: Fitted, *, map: bool = True, command: str = "") -> Page:
+    """The page of a fit: what its model is worth, class by class, and how it was chosen.
+
+    Parameters:
+        fitted: the fit.
+        map: is there a map of the embeddings? It takes the longest.
+        command: how the page is made again.
+    """
+    gathered = _fit.gathered_of(fitted)
+    scrub, looks, model = Scrubber.of(gathered), _pictures.Looks(map), _fit.member_of(fitted.run)
+    made = scrub(_fit.command_of(fitted))
+    steps: list[Step] = [
+        ("result", lambda: _fit.result_section(fitted)),
+        ("classes", lambda: _fit.class_section(fitted)),
+        ("choice", lambda: _fit.choice_section(fitted)),
+        ("pictures", lambda: _fit.pictures(fitted, looks)),
+        ("use", lambda: _single.use_section(model, gathered, {})),
+        (
+            "how to reproduce",
+            lambda: _reproduce.section(Material(gathered, "map_at_r", command=command, made=made), scrub),
+        ),
+    ]
+    sections = _sections(steps, scrub)
+    title, lead, facts = _fit.first_screen(fitted)
+    return Page(scrub(title), lead, facts, sections, [*_fit.first_charts(fitted), *looks.typical])
 
 
 def _sections(steps: Sequence[Step], scrub: Scrubber) -> list[Section]:

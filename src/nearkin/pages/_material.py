@@ -23,6 +23,7 @@ class Material:
         boards: the comparison on each data set; of one run none.
         published: id of a published table that is shown beside.
         command: how the page was made, in words.
+        made: the command that made all of the runs; empty: there is none.
     """
 
     gathered: Gathered
@@ -30,6 +31,7 @@ class Material:
     boards: list[Board] = field(default_factory=list)
     published: str | None = None
     command: str = ""
+    made: str = ""
 
     @property
     def trained(self) -> list[Member]:

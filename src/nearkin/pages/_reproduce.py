@@ -34,6 +34,7 @@ def _commands(material: Material) -> str:
     methods = [method for board in material.boards[:1] for method in board.trained or board.methods]
     best = (methods[0].members if methods else gathered.members)[0].run.hash
     lines = [
+        (material.made, "makes all of it; what is stored is not trained again"),
         (f"nearkin runs reproduce {best}", "trains one run again and compares"),
         (material.command, "writes this page"),
     ]

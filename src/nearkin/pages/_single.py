@@ -179,9 +179,10 @@ def use_section(member: Member, gathered: Gathered, twins: dict[str, Member]) ->
     lines = [
         (f"nearkin embed {name} IMAGES -o emb.npz", "a folder of images, or one image"),
         ("nearkin evaluate emb.npz", "measures it, where images lie in class folders"),
-        (f"nearkin test {name} --metrics nmi,recall@100", "more metrics, without training"),
     ]
-    if not twins and not member.untrained:
+    if member.run.testable:
+        lines.append((f"nearkin test {name} --metrics nmi,recall@100", "more metrics, without training"))
+    if member.run.testable and not twins and not member.untrained:
         lines.append(("nearkin train SETTINGS epochs=0 model.head=none", "the settings below, without training"))
     size = member.settings["model.dim"] or "pooled"
     python = f'''import nearkin

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
+from nearkin.fitting.stored import stored_fit
 from nearkin.pages._base import Grid
-from nearkin.pages._build import build
+from nearkin.pages._build import build, build_of_fit
 from nearkin.pages._export import export as export_files
 from nearkin.pages._page import Page, render
 from nearkin.present import Shown, Table
 from nearkin.runs.listing import Where
+from nearkin.runs.store import Store
 from nearkin.storage import atomic, check_folder, check_writable
 from nearkin.units import BYTES, counted
 
@@ -58,10 +60,10 @@ def report(
     export: Path | str | None = None,
     map: bool = True,
 ) -> Report:
-    """Turn a study, several runs or one run into one HTML page that opens offline; nothing is trained.
+    """Turn a study, a fit, several runs or one run into one HTML page that opens offline; nothing is trained.
 
     Parameters:
-        names: a study (its name or file), a folder of runs, or runs: hashes, paths.
+        names: a study (its name or file), a fit (its name or its model), a folder of runs, or runs: hashes, paths.
         runs: the folder of the stored runs.
         output: the page that is written.
         metric: what rows are compared by; it must be stored.
@@ -79,14 +81,22 @@ def report(
     path = Path(output).expanduser()
     if path.suffix.lower() not in (".html", ".htm"):
         raise NearkinError(f"output={path}: the page is HTML, as in {path.with_suffix('.html')}")
-    gathered = gather(names, runs, where)
+    fitted = stored_fit(names[0], Store(runs)) if len(names) == 1 else None
+    gathered = gather(names, runs, where) if fitted is None else None
     check_writable(path)
     folder = None if export is None else Path(export).expanduser()
     if folder is not None:
         check_folder(folder)
     options = {"metric": None if metric == "map_at_r" else metric, "by": ",".join(by) if by else None}
-    command = _command(names, path, map, **options, where=gathered.where, published=published)
-    page = build(gathered, metric=metric, by=by, published=published, map=map, command=command)
+    if gathered is not None:
+        command = _command(names, path, map, **options, where=gathered.where, published=published)
+        page = build(gathered, metric=metric, by=by, published=published, map=map, command=command)
+    else:
+        assert fitted is not None
+        given = [key for key, value in (*options.items(), ("where", where), ("published", published)) if value]
+        if given:
+            raise NearkinError(f"{given[0]}=...: the page of a fit has no such choice; leave it out")
+        page = build_of_fit(fitted, map=map, command=_command(names, path, map))
     with atomic(path) as scratch:
         (scratch / path.name).write_text(render(page), encoding="utf-8")
     return Report(path, page, export_files(page, folder) if folder is not None else ())

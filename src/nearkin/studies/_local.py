@@ -137,7 +137,7 @@ def carry_out(task: Task, store: Store | None = None) -> Failure | None:
         while True:
             try:
                 run = train(prepared, runs=store or task.path.parent, test=False, until=task.until, watch=silent)
-                if run.final and run.purpose == "final" and task.test:
+                if run.final and run.testable:
                     test(run, metrics=list(task.metrics), spec=prepared.spec)
                 return None
             except RunLocked:

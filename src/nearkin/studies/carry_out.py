@@ -60,10 +60,12 @@ class RunsProgress:
     Parameters:
         jobs: the runs.
         workers: how many go at a time.
+        after: work that comes after them, in batches.
     """
 
-    def __init__(self, jobs: Sequence[Job], workers: int):
-        self.jobs, self.pace = jobs, Pace(workers)
+    def __init__(self, jobs: Sequence[Job], workers: int, after: float = 0.0):
+        self.jobs, self.pace, self.after = jobs, Pace(workers), after
+        self._one_seed = len({job.cell.seed for job in jobs}) == 1
         self._reported: set[str] = set()
 
     def table(self) -> Table:
@@ -73,28 +75,34 @@ class RunsProgress:
             if job.running:
                 last = job.watched()
                 at = listing.place(last.get("epoch", last.get("epoch_end", "?")), last.get("epochs", "?"))
-                fold = [] if job.cell.fold is None else [f"fold {job.cell.fold}"]
-                rows.append([" ".join([*job.cell.labels, *fold]), job.cell.seed, at, last.get("loss"), job.best])
+                rows.append([name_of(job, seed=False), job.cell.seed, at, last.get("loss"), job.best])
+        seed = Column("seed", hidden=self._one_seed)
+        best = Column("best", "best validation recall@1", SHARE)
+        return Table("runs", ["running", seed, "epoch", "loss", best], rows, self.place())
+
+    def place(self) -> str:
+        """How many runs are done, and the time left."""
         done, failed = (sum(job.state == state for job in self.jobs) for state in ("done", "failed"))
         alone = [job for job in self.jobs if job.same is None and job.part and job.error is None]
-        left = self.pace.left(sum(job.worked for job in alone), sum(job.work for job in alone))
-        title = f"{done} of {len(self.jobs)} runs done" + (f", {failed} failed" if failed else "")
-        title += "" if left is None else f"; about {SECONDS.text(left)} left"
-        best = Column("best", "best validation recall@1", SHARE)
-        return Table("runs", ["running", "seed", "epoch", "loss", best], rows, title)
+        worked, work = (sum(getattr(job, what) for job in alone) for what in ("worked", "work"))
+        left = self.pace.left(worked, work + self.after) if worked < work else None
+        words = f"{done} of {counted(len(self.jobs), 'run')} done" + (f", {failed} failed" if failed else "")
+        return words + ("" if left is None else f"; about {SECONDS.text(left)} left")
 
     def ended(self) -> list[str]:
         """The runs that have ended since the last call."""
-        news = {name_of(job): job.state for job in self.jobs if job.state in ("done", "failed")}
+        news = {
+            name_of(job, seed=not self._one_seed): job.state for job in self.jobs if job.state in ("done", "failed")
+        }
         lines = [f"{state}: {name}" for name, state in news.items() if name not in self._reported]
         self._reported |= news.keys()
         return lines
 
 
-def name_of(job: Job) -> str:
+def name_of(job: Job, *, seed: bool = True) -> str:
     """A run of a study in words: its labels, seed and fold."""
-    fold = "" if job.cell.fold is None else f" fold {job.cell.fold}"
-    return f"{' '.join(job.cell.labels)} seed {job.cell.seed}{fold}"
+    fold = [] if job.cell.fold is None else [f"fold {job.cell.fold}"]
+    return " ".join([*job.cell.labels, *([f"seed {job.cell.seed}"] if seed else []), *fold])
 
 
 def failures(jobs: Sequence[Job], word: str = "failed") -> list[str]:

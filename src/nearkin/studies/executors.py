@@ -1,9 +1,11 @@
 """Who carries out runs, and how their progress is shown."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from nearkin.errors import and_more
 from nearkin.present import Table
 from nearkin.progress import Screen
 from nearkin.studies._local import LocalProcesses
@@ -25,6 +27,9 @@ def executor_of(workers: int | None = None, ray: str | None = None) -> Executor:
     return RayExecutor(workers, ray, say=lambda line: screen.print(line, highlight=False, soft_wrap=True))
 
 
+EVERY = 60.0  # seconds after which a log has a line, whatever has ended
+
+
 class Progress(Protocol):
     """Work on its way: a table for a terminal, lines for a log."""
 
@@ -37,10 +42,16 @@ class Progress(Protocol):
         ...
 
 
+def under_way(table: Table) -> str:
+    """How far work is, in one line: the title of its table, and what is in it."""
+    names = [str(row[0]) for row in table.rows]
+    return table.title + (f": {and_more(names, 4)}" if names else "")
+
+
 @contextmanager
 def following(print_table: Callable[[Table], None] | None = None) -> Iterator[Callable[[Progress | Table], None]]:
-    """Shows how far work is on stderr: a table on a terminal, elsewhere a line for whatever ends. A table that is a
-    result stays.
+    """Shows how far work is on stderr: a table on a terminal, elsewhere a line for whatever ends, and one a minute. A
+    table that is a result stays.
 
     Parameters:
         print_table: prints such a table; None: on stderr too.
@@ -50,7 +61,10 @@ def following(print_table: Callable[[Table], None] | None = None) -> Iterator[Ca
     screen = Screen(stderr=True)
     live = Live(console=screen, refresh_per_second=4, transient=True)
 
+    printed = time.monotonic()
+
     def show(news: Progress | Table) -> None:
+        nonlocal printed
         if isinstance(news, Table):
             live.stop()
             print_table(news) if print_table else screen.print(news.rich(), highlight=False)
@@ -58,8 +72,10 @@ def following(print_table: Callable[[Table], None] | None = None) -> Iterator[Ca
             live.start()
             live.update(news.table().rich())
         else:
-            for line in news.ended():
+            late = time.monotonic() - printed > EVERY
+            for line in news.ended() or ([under_way(news.table())] if late else []):
                 screen.print(line, highlight=False, soft_wrap=True)
+                printed = time.monotonic()
 
     try:
         yield show

@@ -23,21 +23,19 @@ POLL = 0.2  # seconds between two looks
 
 @dataclass(frozen=True)
 class Task:
-    """A run that is to be trained and, unless it is a trial, tested.
+    """A run that is to be trained and, unless it is a trial or leaves no test images, tested.
 
     Parameters:
         spec: its whole resolved spec, as plain values: with where its data lie now.
         path: its directory in the caller's store, named by its hash.
         metrics: what its test has to give.
         until: the epoch after which it pauses, with a checkpoint; None: it is trained to the end.
-        test: test it when it is final.
     """
 
     spec: dict[str, Any]
     path: Path
     metrics: tuple[str, ...] = ()
     until: int | None = None
-    test: bool = True
 
 
 @dataclass(frozen=True)

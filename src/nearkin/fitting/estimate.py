@@ -27,7 +27,8 @@ METRICS = ("recall@1", "map_at_r")
 
 @dataclass(frozen=True)
 class Over:
-    """A mean over classes, and its interval; there is none with one class."""
+    """A mean over classes, and its interval; there is none with one class, nor where all classes are equal: they say
+    nothing of how others may differ."""
 
     mean: float
     low: float | None
@@ -39,7 +40,7 @@ def over_classes(values: NDArray[np.float64], weights: NDArray[np.float64], *, s
     """The mean of the values of classes (C,) with their weights (C,), which sum to 1. The interval of a share ends at 0
     and 1."""
     mean, count = float(weights @ values), len(values)
-    if count < 2:
+    if count < 2 or np.ptp(values) < 1e-12:
         return Over(mean, None, None, count)
     half = t_quantile(count - 1, LEVEL) * math.sqrt(class_variance(ClassDifferences(values[None], weights)))
     low, high = mean - half, mean + half
