@@ -15,12 +15,13 @@ def costs_of(prepared: Prepared, batch: float, images: int, spent: float, *, beh
         batch: seconds of a step, as it was tried.
         images: of all classes.
         spent: seconds that are gone.
-        behind: is only the part behind a cut trained? The front is computed once for each fold, because every fold has
-            views of other images.
+        behind: is only the part behind a cut trained? Plain views go through the front once, further ones in every
+            fold, because other images train.
     """
     size, views = prepared.spec.train.batch or 1, prepared.spec.model.views
     step = BEHIND_A_CUT * batch if behind else batch
-    front = EMBEDDED * batch * (images + (views - 1) * len(prepared.labels)) / size if behind else 0.0
-    run = START + work_of(prepared) * step + 2 * EMBEDDED * step * images / size + front
-    untrained = START + EMBEDDED * batch * images / size
-    return Costs(run, untrained, run * images / len(prepared.labels), spent)
+    embedded = EMBEDDED * batch / size  # an image, by the whole network
+    further = embedded * (views - 1) * len(prepared.labels) if behind else 0.0
+    run = START + work_of(prepared) * step + 2 * EMBEDDED * step * images / size + further
+    plain = embedded * images if behind else 0.0
+    return Costs(run, START + embedded * images, run * images / len(prepared.labels), spent + plain)

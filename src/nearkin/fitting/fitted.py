@@ -16,8 +16,6 @@ from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import validation_of
 from nearkin.statistics.unit import ByClass
 
-LOST = 0.005  # Recall@1 may be lower by this much where MAP@R is surely higher
-
 
 @dataclass(frozen=True)
 class Method:
@@ -104,10 +102,12 @@ class Fitted(Shown):
         if self.method is None:
             return {}
         finals = [run.read_json("final.json") for run in self.method.runs]
+        epochs = max(1, round(statistics.median(final["epoch"] for final in finals)))
         return {
             **self.method.words,
             "model.cut": self.plan.cut,
-            "train.epochs": max(1, round(statistics.median(final["epoch"] for final in finals))),
+            "train.epochs": epochs,
+            "train.warmup": min(epochs, self.method.runs[0].stored["train"]["warmup"] or 0),  # as long as in the folds
             "train.blend": float(statistics.median(final.get("blend", 1.0) for final in finals)),
         }
 
@@ -122,11 +122,11 @@ class Fitted(Shown):
 
     @cached_property
     def helps(self) -> bool:
-        """Is MAP@R surely higher with training, and Recall@1 not lower?"""
+        """Is MAP@R surely higher with training, and Recall@1 not surely lower?"""
         precise, first = (self.gain(self.chosen, metric) for metric in ("map_at_r", "recall@1"))
         if precise is None or precise.low is None or first is None:
             return False
-        return precise.low > 0 and first.mean > -LOST
+        return precise.low > 0 and (first.mean if first.high is None else first.high) >= 0
 
     def estimate(self) -> dict[str, Any]:
         """What is stored of it: `Fitted.of` reads it again."""
