@@ -8,7 +8,8 @@
 
 A network from given weights never goes far from them: its linear head begins as the pooled feature itself, with as many
 dimensions (F), head and proxies train before the rest, weights are averaged, the stored network lies between the first
-and the trained one, and few classes are not shown too often (docs/recipe.md). Heads that begin otherwise have 512 dimensions, as in ProxyAnchor's code.
+and the trained one, and few classes are not shown too often (docs/recipe.md). Heads that begin otherwise have 512
+dimensions, as in ProxyAnchor's code.
 Frozen statistics as in Roth's code; pooling as in ProxyAnchor's. Losses with proxies use random batches (as the
 code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
 batch is never larger than the data.
@@ -129,8 +130,8 @@ def fit_batch(requested: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunS
 
 
 def spare_few(requested: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
-    """Given weights and few classes with many images each: an epoch that was not set is shorter than all images, because
-    what a network knows of all classes is lost the sooner, the oftener it sees the same few."""
+    """Given weights and few classes with many images each: an epoch that was not set is shorter than all images. The
+    more often a network sees the same few classes, the more it loses of what it knew of all others."""
     train, classes = resolved.train, int(labels.max()) + 1
     is_requested = requested.train.epochs is not None or requested.train.batches_per_epoch is not None
     if is_requested or resolved.model.weights is None or not train.epochs or not train.batch or classes >= FEW:
