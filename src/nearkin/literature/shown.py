@@ -69,7 +69,7 @@ def published(name: str | None = None, *, claims: bool = False, ranks: bool = Fa
 def _list() -> Table:
     """One row per published table."""
     rows = [
-        [t.id, f"{t.source}, table {t.table}: {t.title}", ", ".join(t.dataset), t.backbone, t.dim, len(t.flags) or None]
+        [t.id, f"{t.source}, {t.place}: {t.title}", ", ".join(t.dataset), t.backbone, t.dim, len(t.flags) or None]
         for t in tables()
     ]
     notes = [*(f"{name}: {words}" for name, words in sources().items()), "nearkin published TABLE prints one"]
@@ -85,7 +85,7 @@ def one_table(one: PublishedTable, most: int | None = None) -> Table:
         most: how many flags of a kind are listed; None: all.
     """
     keys = list(dict.fromkeys(key for row in one.rows for key in row.where))
-    columns = [Column("method"), *(Column(key) for key in keys)]
+    columns = [Column("method", "method" if one.kind == "results" else "what"), *(Column(key) for key in keys)]
     for j, column in enumerate(one.columns):
         digits = one.decimals(j)
         looks: dict[str, Any] = {"unit": WORDS, "digits": 6} if digits is None else {"unit": NUMBER, "digits": digits}
@@ -99,9 +99,10 @@ def one_table(one: PublishedTable, most: int | None = None) -> Table:
             mean, spread = (cell.mean, cell.spread) if isinstance(cell, Cell) else (cell, None)
             values += [mean, spread, (i, j) in one.flagged]
         rows.append(values)
-    title = f"{sources()[one.source]}, table {one.table}: {one.title}"
-    title += f" ({', '.join(one.dataset)}; {one.backbone}; size {one.dim})"
-    notes = [f"protocol: {one.protocol}", f"±: {one.spread}", *(f"note: {note}" for note in one.notes)]
+    network = [one.backbone, f"size {one.dim}"] if one.backbone != "none" else []
+    title = f"{sources()[one.source]}, {one.place}: {one.title} ({'; '.join([', '.join(one.dataset), *network])})"
+    spread = [f"±: {one.spread}"] if one.kind == "results" else []
+    notes = [f"protocol: {one.protocol}", *spread, *(f"note: {note}" for note in one.notes)]
     for kind in dict.fromkeys(flag.kind for flag in one.flags):
         words = [flag.words for flag in one.flags if flag.kind == kind]
         notes += [f"* {kind}: {sentence}" for sentence in words[:most]]
