@@ -101,8 +101,8 @@ def one_table(one: PublishedTable, most: int | None = None) -> Table:
         rows.append(values)
     network = [one.backbone, f"size {one.dim}"] if one.backbone != "none" else []
     title = f"{sources()[one.source]}, {one.place}: {one.title} ({'; '.join([', '.join(one.dataset), *network])})"
-    spread = [f"±: {one.spread}"] if one.kind == "results" else []
-    notes = [f"protocol: {one.protocol}", *spread, *(f"note: {note}" for note in one.notes)]
+    plus_minus = [f"±: {one.spread}"] if one.kind == "results" else []
+    notes = [f"protocol: {one.protocol}", *plus_minus, *(f"note: {note}" for note in one.notes)]
     for kind in dict.fromkeys(flag.kind for flag in one.flags):
         words = [flag.words for flag in one.flags if flag.kind == kind]
         notes += [f"* {kind}: {sentence}" for sentence in words[:most]]
