@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import nearkin
 from nearkin.cli.app import app
+from nearkin.data.samples import spread
 from nearkin.errors import NearkinError
 from nearkin.runs import show_data as module
 from nearkin.runs.store import Store
@@ -68,13 +69,13 @@ def test_the_sheet_spreads_classes_and_images_evenly(folder):
     (one,) = nearkin.show_data(folder, **WORDS).sets
     sheet, table = one.sheet(), one.data.table
     classes = [0, 1, 3, 4, 6, 7]
-    assert sheet.rows == [f"kind {i}" for i in classes]
+    assert sheet.rows == [f"kind_{i}" for i in classes]
     assert [len(row) for row in sheet.images] == [min(SIZES[i], 8) for i in classes]
     for label, row in zip(classes, sheet.images, strict=True):
         images = np.flatnonzero(table.labels == label)
-        expected = [one.data.pixels[int(i)] for i in module._spread(images, 8)]
+        expected = [one.data.pixels[int(i)] for i in spread(images, 8)]
         assert all(np.array_equal(a, b) for a, b in zip(row, expected, strict=True))
-    assert module._spread(np.arange(100), 5).tolist() == [0, 25, 50, 74, 99]
+    assert spread(np.arange(100), 5).tolist() == [0, 25, 50, 74, 99]
 
 
 def test_the_command_writes_the_sheets_and_the_same_numbers(folder):

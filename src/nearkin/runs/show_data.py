@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from nearkin.config.parse import canonical
 from nearkin.config.spec import make_spec
 from nearkin.data import open_images
+from nearkin.data.samples import sample_rows
 from nearkin.errors import NearkinError
 from nearkin.models.start import starting_network
 from nearkin.present import Chart, Column, Pictures, Shown, Table
@@ -25,7 +25,6 @@ from nearkin.units import COUNT, NUMBER, SHARE
 
 POOLED = {"model.head": "none", "train.epochs": 0}  # the pooled feature of the backbone, as it comes
 METRICS = ("recall@1", "map_at_r", "pi_intra", "pi_inter")
-CLASSES, PER_CLASS = 6, 8  # rows of a sheet, and images in a row
 LONGEST = 1_000_000  # no image is longer: sizes are those of the files
 ADVICE = "weights=imagenet with a backbone that has them (`nearkin doctor --weights`)"
 
@@ -50,17 +49,14 @@ class DataSet:
 
     def sheet(self) -> Chart:
         """Images of some classes, a row for each of them; classes and images are spread evenly over all."""
-        labels = self.data.table.labels
-        present = np.unique(labels)
-        rows = [np.flatnonzero(labels == label) for label in _spread(present, CLASSES)]
-        shown = [_spread(images, PER_CLASS) for images in rows]
-        classes = [self.data.table.classes[int(labels[row[0]])] for row in shown]
+        table = self.data.table
+        rows = sample_rows(table.labels)
         return Pictures(
             name=f"samples-{self.name}",
-            title=f"{self.name}: images of {len(classes)} of {len(present):,} classes",
-            images=[[self.data.pixels[int(i)] for i in row] for row in shown],
-            rows=[fill(name.replace("_", " "), 18, max_lines=3, placeholder=" …") for name in classes],
-            alt=f"Images of {len(classes)} classes of {self.name}, a row for each, spread evenly over the class",
+            title=f"{self.name}: images of {len(rows)} of {len(np.unique(table.labels)):,} classes",
+            images=[[self.data.pixels[int(i)] for i in row] for row in rows],
+            rows=[table.classes[int(table.labels[row[0]])] for row in rows],
+            alt=f"Images of {len(rows)} classes of {self.name}, a row for each, spread evenly over the class",
         )
 
 
@@ -202,8 +198,3 @@ def _shapes(data: Data) -> np.ndarray:
     if data.table.images is not None:
         return np.tile(data.table.images.shape[1:3], (len(data.table), 1))
     return open_images(data.table, resize=1, keep=LONGEST, cache="none", known_hash=data.hash).shapes
-
-
-def _spread(values: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of the values, evenly spread."""
-    return values if len(values) <= most else values[np.linspace(0, len(values) - 1, most).round().astype(int)]
