@@ -18,8 +18,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "fidelity.md"
 TABLES = re.compile(r"(<!-- inventory -->\n).*?(<!-- end of inventory -->)", re.S)
 ABOUT = """
 The five sources, item by item, and at the end every table and figure (N). {marks}. Numbers are the sources' own;
-letters as above. A place is a file (below `src/nearkin` or the project), the words of a run, or a command; `nearkin published
---inventory` prints the same.
+letters as above. A place is a file (below `src/nearkin` or the project), the words of a run, or a command.
+`nearkin published --inventory` prints the same.
 
 ● says that it is built and tested on small data, not that a published figure was reached. What cannot be had here:
 official weights of ResNet50, GoogLeNet and BN-Inception; Cars196, SOP, In-Shop and ImageNet; CUB larger than 128 px; a
