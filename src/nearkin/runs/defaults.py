@@ -3,7 +3,7 @@
 | network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
 |----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
 | from random weights  | 1e-3 | 128   | 8      | trains    | avg     | 128 | glyphs, batches of 32 x 4 |
-| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | F   | CUB at 128 px             |
+| from given weights   | 3e-4 | 96    | 12     | frozen    | both    | F   | CUB at 128 px             |
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | F   | CUB: heads overfit early  |
 
 A network from given weights never goes far from them: its linear head begins as the pooled feature itself, with as many
@@ -57,12 +57,13 @@ def fill(spec: RunSpec) -> RunSpec:
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
     careful = pretrained and spec.train.epochs != 0  # what is untrained is neither averaged nor blended
+    epochs = 12 if pretrained and not head_alone else 8
     train: dict[str, Any] = {
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
-        "epochs": 8,
-        "warmup": min(2, (8 if spec.train.epochs is None else spec.train.epochs) // 4) if careful else 0,
-        "average": 0.99 if careful else 0.0,
+        "epochs": epochs,
+        "warmup": min(2, (epochs if spec.train.epochs is None else spec.train.epochs) // 4) if careful else 0,
+        "average": 0.995 if careful else 0.0,
         "blend": 0.85 if careful else 1.0,
     }
     head = spec.model.head
