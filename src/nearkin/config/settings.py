@@ -238,7 +238,7 @@ class TrainSpec(Frozen):
         "batches_per_epoch steps, however many images there are. Validation, schedule, warm-up and patience count in "
         "these epochs.",
         filled="none: one pass of the sampler; from given weights and with fewer than 32 training classes, unless "
-        "train.epochs is set, so few that no class is shown more than 500 times in all",
+        "train.epochs is set, so few that no class is shown more than 400 times in all",
         source="Measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
     )

@@ -34,7 +34,7 @@ from nearkin.models.build import create_backbone
 from nearkin.registry import BACKBONES, hyperparameters
 
 FEW = 32  # training classes; where there are fewer, none is shown more often than
-SHOWN = 500  # times in all of a training, by its images together
+SHOWN = 400  # times in all of a training, by its images together
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
