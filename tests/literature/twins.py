@@ -15,6 +15,7 @@ import pytest
 
 from nearkin.config.parse import canonical, flatten
 from nearkin.config.recipes import Recipe
+from nearkin.config.spec import make_spec
 from nearkin.literature.tables import _read
 from nearkin.runs.defaults import complete, fill
 from nearkin.studies.twin import FIGURE, parts_of
@@ -140,7 +141,9 @@ def _rows(study, table, matched):
 
 def _row(study, table, row, here, place, matched):
     name = " ".join([row.method, *map(str, row.where.values())])
-    settings = dict(_meaning(table, "rows").get(row.method, {}))
+    protocols = [settings for words, settings in ROWS["protocols"].items() if words in table.protocol]
+    settings = {key: value for one in protocols for key, value in one.items()}
+    settings |= _meaning(table, "rows").get(row.method, {})
     where = _meaning(table, "where")
     for key, value in row.where.items():
         settings |= where.get(key, {}).get(str(value), {})
@@ -151,36 +154,41 @@ def _row(study, table, row, here, place, matched):
         return
     words = {row.method.lower()} if len(table.methods) > 1 else set()
     words |= {str(value).lower() for key, value in row.where.items() if where.get(key)}
-    fold = row.where.get("fold")
+    free = {key for key, value in row.where.items() if value is None}  # any value is the row
+    fold, name = row.where.get("fold"), name.removesuffix(" None")
     cells = {}
     for cell in here:
         mine = cell.fold is None or fold is None or cell.fold == fold - 1
-        if not cell.baseline and mine and words <= {label.lower() for label in cell.labels}:
+        labels = {label.lower() for label in cell.labels}
+        if not cell.baseline and mine and (words <= labels or name.lower() in labels):
             cells.setdefault(_place(study, cell), []).append(cell)
     matched |= set(cells)
     if not cells:
         yield Difference(table.id, "", f"row {name}", "not in the study")
-    elif len({labels for _, labels in cells}) > 1:
+    elif len({labels for _, labels in cells}) > 1 and not free:
         yield Difference(table.id, "", f"row {name}", f"{len(cells)} rows of the study have its name")
     for same in cells.values():
         seeds = len({cell.seed for cell in same})
         if table.runs not in (None, seeds):
             yield Difference(table.id, name, "seeds", f"{seeds}, published {table.runs}")
-        for key, value, there, source in _settings(same[0].spec, {**settings, **{k: v for k, v in place.items() if v}}):
-            yield Difference(table.id, name, key, f"{value!r}, {source}: {there!r}")
+        of_row = {**settings, **{key: value for key, value in place.items() if value}}
+        for key, value, there, source in _settings(same[0].spec, of_row):
+            if key not in free:
+                yield Difference(table.id, name, key, f"{value!r}, {source}: {there!r}")
 
 
 def _settings(spec, of_row):
     """(key, value here, value there, where) of every setting that is not as row, paper or recipe has it."""
     found = flatten(complete(fill(spec)).whole())
     expected = {key: (value, "published") for key, value in of_row.items()}
-    for line, words in _papers(spec.recipe):
-        if line["key"] not in of_row and all(_same(found.get(key), value) for key, value in words.items()):
+    for line, case in _papers(spec.recipe):
+        if line["key"] not in of_row and all(_same(found.get(key), value) for key, value in case.items()):
             expected[line["key"]] = line["value"], line["where"]
     for key, (value, where) in expected.items():
         if not _same(found.get(key), value):
             yield key, found.get(key), value, where
     recipe = Recipe.named(spec.recipe).overridden(found) if spec.recipe else {"recipe": ("one of the source", None)}
+    recipe = recipe if spec.train.epochs else {}  # nothing reads them
     for key, (there, value) in recipe.items():
         if key not in expected and key not in PLACE and not _same(value, there):
             yield key, value, there, f"recipe={spec.recipe}"
@@ -188,9 +196,21 @@ def _settings(spec, of_row):
 
 @cache
 def _papers(recipe):
-    """The settings of a recipe's paper and the words that they are for; the more special ones last."""
-    lines = [(line, canonical(line["words"])) for line in PAPERS if line["recipe"] == recipe]
-    return sorted(lines, key=lambda line: len(line[1]))
+    """The settings of a recipe's paper and the case that each is for, the more special ones last: its words, and what
+    they imply: the loss, the method, and the part whose setting it is."""
+    lines = []
+    for line in PAPERS:
+        if line["recipe"] == recipe:
+            implied = _whole(recipe, json.dumps(line["words"]))
+            names = ("loss.name", "method.name", f"{line['key'].partition('.')[0]}.name")
+            case = {key: implied[key] for key in names if key in implied and key != line["key"]}
+            lines.append((line, case | canonical(line["words"]), len(line["words"])))
+    return [line[:2] for line in sorted(lines, key=lambda line: line[2])]
+
+
+@cache
+def _whole(recipe, words):
+    return flatten(complete(fill(make_spec({"recipe": recipe, **json.loads(words)}))).whole())
 
 
 def _same(value, expected):

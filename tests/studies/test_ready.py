@@ -1,15 +1,13 @@
 """Every file under studies/ resolves, on glyphs and on the real data that it names."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from ready import FOLDER, name, real
 
 from nearkin.config.spec import read_spec
 from nearkin.runs.defaults import resolve
 from nearkin.studies.grid import KEYS, read_study
 
-FOLDER = Path(__file__).parents[2] / "studies"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 STUDIES = [file for file in FILES if set(yaml.safe_load(file.read_text())) <= set(KEYS)]
 PROMISED = [
@@ -17,6 +15,7 @@ PROMISED = [
     "roth2020/cars196",
     "roth2020/sop",
     "roth2020/samplers",
+    "roth2020/samplers_sop",
     "roth2020/p_switch",
     "roth2020/mixup",
     "psomas2020/tournament",
@@ -39,10 +38,6 @@ PROMISED = [
 ]
 
 
-def name(file):
-    return str(file.relative_to(FOLDER).with_suffix(""))
-
-
 def test_there_is_one_for_every_published_table():
     assert set(PROMISED) <= {name(file) for file in STUDIES}
 
@@ -63,7 +58,7 @@ def test_it_resolves_on_glyphs(file):
 
 @pytest.mark.parametrize("file", [file for file in STUDIES if name(file) in PROMISED], ids=name)
 def test_a_root_takes_it_to_the_real_data(file):
-    study = read_study(file, {"root": "anywhere"})
+    study = real(yaml.safe_load(file.read_text()))
     resolved = [resolve(cell.spec) for cell in study.cells]
     assert {spec.data.name for spec in resolved} <= {"cub", "cars196", "sop", "imagenet"}
     assert all(spec.model.weights == "imagenet" for spec in resolved)
