@@ -58,7 +58,7 @@ AT_THAT_TIME = {"model.init": "kaiming", "train.warmup": 0, "train.average": 0.0
 # What recipes said otherwise: recipe -> data set or loss -> words.
 RECIPES_THEN: dict[str, dict[str, dict[str, object]]] = {
     "psomas2020": {
-        **dict.fromkeys(["cub", "cars196", "sop"], {"data.augment": "resize_crop"}),
+        **{name: {"data.augment": "resize_crop"} for name in ("cub", "cars196", "sop")},
         "npair": {"loss.pairing": "anchor"},
         "proxy_nca": {"loss.scale": 3.0},
         "margin": {"loss.form": "distance", "loss.beta": 1.2, "loss.per_class": True, "miner.upper": None},
@@ -160,7 +160,7 @@ def test_a_name_changed_only_where_a_setting_counted_that_nothing_reads():
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("group", ["recipes", "settings", "odd"])
 def test_words_keep_their_hashes(group):
-    """Recipes say all that is filled in otherwise today where weights are given, and what they say otherwise is given."""
+    """Recipes say all that is filled in otherwise today where weights are given; what they said then is given."""
 
     def made(entry):
         words = entry["spec"]
