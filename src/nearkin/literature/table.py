@@ -60,6 +60,7 @@ class PublishedTable:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()  # sentences that no code can find
     flags: tuple[Flag, ...] = ()  # what flags.py finds
+    runs: int | None = None  # of every row: seeds; None where the source does not say how many
 
     @property
     def methods(self) -> list[str]:

@@ -1,7 +1,7 @@
 """What a study is once its file is read: cells, and the table that is wanted of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nearkin.config.spec import RunSpec
@@ -29,15 +29,21 @@ class Study:
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...]  # of the test; train.* of the training embeddings
     text: str = ""  # the file as it was read
-    twin: str = ""  # the published table that it repeats
+    twin: tuple[str, ...] = ()  # the published tables and figures that it repeats (studies/twin.py)
     readings: tuple[str, ...] = ("chosen",)  # which epochs of a run are told (studies/readings.py)
     evaluations: tuple[str, ...] = ("separated",)  # of folds: each by itself, or their embeddings joined
     tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
+    differs: Mapping[str, str] = field(default_factory=dict)  # what is not as in its twin on purpose -> why
+    analyses: tuple[str, ...] = ()  # that its command writes after the runs
 
     @property
     def select(self) -> str:
         """The metric on validation images that its rows are sorted by: the one that chose the epochs."""
         return self.cells[0].spec.train.select if self.cells else "map_at_r"
+
+    def metrics_on(self, data: str) -> tuple[str, ...]:
+        """The columns of its rows on a data set."""
+        return self.metrics
 
     @property
     def columns(self) -> list[str]:

@@ -1,7 +1,8 @@
 """A study: a base spec, axes, seeds; every combination is a run, found by its hash or trained.
 
     name: demo
-    twin: Roth et al. 2020, table 4             # the published table that it repeats, if any
+    twin: [roth_t4]                             # the published tables that it repeats, by `nearkin published`
+    differs: {column NMI: why}                  # what of them is not so here, on purpose
     base: {dataset: glyphs, dim: 64, epochs: 4}
     bases:                                      # several of them: laid over `base`, the first axis
       resnet50: {backbone: resnet50, weights: imagenet}
@@ -42,12 +43,14 @@ from nearkin.runs.fit import SPACE
 from nearkin.studies.baselines import baseline_cells, parse_baselines
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.readings import READINGS
+from nearkin.studies.twin import parse_differs, parse_twin
 
 __all__ = ["Cell", "Study", "read_study"]
 
 KEYS = (
     "name",
     "twin",
+    "differs",
     "base",
     "bases",
     "axes",
@@ -122,7 +125,16 @@ def read_study(
     columns = [_metric(str(m)) for m in metrics]
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
-        name, names, tuple(cells), tuple(columns), text, str(content.get("twin") or ""), readings, evaluations, tuning
+        name,
+        names,
+        tuple(cells),
+        tuple(columns),
+        text,
+        parse_twin(content.get("twin"), str(path)),
+        readings,
+        evaluations,
+        tuning,
+        parse_differs(content.get("differs"), str(path)),
     )
 
 

@@ -17,6 +17,7 @@ from nearkin.storage import atomic, locked, with_sum, without_sum
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.pace import work_of
 from nearkin.studies.scheduler import Failure, Look, Task
+from nearkin.studies.twin import twin_words
 
 REFUSED = "refused"  # in place of the hash of a run whose settings do not go together
 
@@ -173,7 +174,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
         ]
         content = {
             "name": study.name,
-            "twin": study.twin,
+            "twin": twin_words(study.twin),
             "axes": study.axes,
             "metrics": study.metrics,
             "select": study.select,

@@ -15,6 +15,7 @@ from nearkin.studies.cells import Study
 from nearkin.studies.joined import joined_metrics
 from nearkin.studies.readings import PICKED, READINGS, numbers, read
 from nearkin.studies.runner import Job
+from nearkin.studies.twin import twin_words
 from nearkin.units import COUNT, POINTS
 
 
@@ -127,7 +128,7 @@ def table_of(study: Study, rows: list[Row]) -> Table:
     for row in rows:
         numbers = [number for metric in study.columns for number in (row.mean.get(metric), row.std.get(metric))]
         values.append([*row.labels, row.seeds, *([row.failed] if failed else []), *numbers])
-    twin = f" (twin of {study.twin})" if study.twin else ""
+    twin = f" (twin of {twin_words(study.twin)})" if study.twin else ""
     folds = " after the mean over folds" if any(cell.fold is not None for cell in study.cells) else ""
     spread = f"mean ± std over seeds{folds}"
     title = f"study {study.name}{twin}: classes never seen in training; {spread}; best validation first"
