@@ -56,9 +56,9 @@ def published_beside(member: Member, key: str) -> set[str]:
 
 
 def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> dict[str, list[Member]]:
-    """Trained members that differ in nothing but one setting, in settings that begin with what goes with it, and in what
-    is published for their networks; by what the study calls all of a group's members, else by the loss. A star tells
-    equal names apart."""
+    """Trained members that differ in nothing but one setting, in settings that begin with what goes with it, and in
+    what is published for their networks; by what the study calls all of a group's members, else by the loss. A star
+    tells equal names apart."""
 
     def free(name: str, published: set[str]) -> bool:
         return name == key or name in ALWAYS or name in published or (name.startswith(beside) and name not in NEVER)
