@@ -96,7 +96,7 @@ class TestWhatIsAlteredIsNamed:
 
     def test_a_column(self):
         (found,) = altered(lambda content: content["metrics"].remove("recall@2"))
-        assert found.startswith("roth_t4: column R@2: no recall@2 among recall@1, f1")
+        assert found.startswith("roth_t4: column R@2: no recall@2 among validation map_at_r, recall@1, f1")
 
     def test_seeds(self):
         found = altered(lambda content: content["real"].update(seeds=[0, 1]))

@@ -1,7 +1,7 @@
-"""A ready study beside the published tables that it names: every row, column, seed and constant that is not as printed.
+"""A ready study beside the published tables that it names: each row, column, seed and constant not as printed.
 
-What rows and columns mean is in `fixtures/rows.json`, the settings of the papers are in `fixtures/papers.json`. A recipe
-is a source too: what a study sets otherwise than its recipe is a difference, unless one of the two files has that value.
+What rows and columns mean is in `fixtures/rows.json`, the settings of papers are in `fixtures/papers.json`. A recipe
+is a source too: what a study sets otherwise than its recipe is a difference, unless one of those files has that value.
 Columns and baselines that a study has beside those of its table are no difference.
 """
 
@@ -116,7 +116,7 @@ def _columns(study, table):
             continue
         metric = ROWS["columns"].get(column.name, column.name)
         data = DATA.get(column.part or table.dataset[0])
-        columns = [*study.metrics_on(data), f"validation {study.select}"]
+        columns = study.columns_on(data)
         if metric not in columns:
             yield Difference(table.id, "", f"column {column}", f"no {metric} among {', '.join(columns)}")
     for protocol, reading in ROWS["readings"].items():

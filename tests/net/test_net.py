@@ -328,7 +328,9 @@ def summary(store, file):
     """The table of the study, as `nearkin study` writes it, and the values of every run beside it."""
     study = read_study(store / "study.yaml")
     told = json.loads((store / "studies/balanced/study.json").read_text())["cells"]
-    jobs = [Job(cell, Store(store).run(each["run"]), study.asked) for cell, each in zip(study.cells, told, strict=True)]
+    jobs = [
+        Job(cell, Store(store).run(each["run"]), study.asked_on()) for cell, each in zip(study.cells, told, strict=True)
+    ]
     return write_summary(study, rows_of(study, jobs), jobs, file)
 
 

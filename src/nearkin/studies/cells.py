@@ -35,25 +35,26 @@ class Study:
     tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
     differs: Mapping[str, str] = field(default_factory=dict)  # what is not as in its twin on purpose -> why
     analyses: tuple[str, ...] = ()  # that its command writes after the runs
+    by_data: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # data set -> the metrics of its table
+    without: tuple[str, ...] = ()  # data sets of the file that no root was given for
 
     @property
     def select(self) -> str:
         """The metric on validation images that its rows are sorted by: the one that chose the epochs."""
         return self.cells[0].spec.train.select if self.cells else "map_at_r"
 
-    def metrics_on(self, data: str) -> tuple[str, ...]:
-        """The columns of its rows on a data set."""
-        return self.metrics
-
     @property
-    def columns(self) -> list[str]:
-        """What its table shows: validation first, then what was asked for."""
-        return [f"validation {self.select}", *self.metrics]
+    def data_sets(self) -> list[str]:
+        """The names of the data sets that its runs are on."""
+        return list(dict.fromkeys(cell.spec.data.name for cell in self.cells))
 
-    @property
-    def asked(self) -> list[str]:
-        """The metrics that a test has to give."""
-        return [metric for metric in self.metrics if not metric.startswith("train.")]
+    def columns_on(self, data: str | None = None) -> list[str]:
+        """What its table of a data set shows, or all of them together: validation first, then what was asked for."""
+        return [f"validation {self.select}", *(self.metrics if data is None else self.by_data.get(data, self.metrics))]
+
+    def asked_on(self, data: str | None = None) -> list[str]:
+        """The metrics that a test on a data set has to give, or any of its tests."""
+        return [metric for metric in self.columns_on(data)[1:] if not metric.startswith("train.")]
 
     @property
     def headings(self) -> list[str]:

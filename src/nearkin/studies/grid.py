@@ -14,7 +14,7 @@
     seeds: [0, 1]
     folds: all                                  # of protocol kfold or mlrc; or a list
     evaluations: [separated, concatenated]
-    metrics: [recall@1, map_at_r, train.rho]
+    metrics: [recall@1, map_at_r, train.rho]    # or data set -> its columns: {cub: [recall@1], sop: [recall@10]}
     readings: [chosen, last, test_best]         # which epochs the table tells
     baselines: customary                        # pooled and random_head; or all, none, a list
     tune: {trials: 20}                          # a search for every row, and tuned rows beside the default ones
@@ -40,6 +40,7 @@ from nearkin.evaluation.metrics.base import parse
 from nearkin.protocols.folds import Folds
 from nearkin.registry import hyperparameters
 from nearkin.runs.fit import SPACE
+from nearkin.studies._roots import split_roots, with_roots
 from nearkin.studies.baselines import baseline_cells, parse_baselines
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.readings import READINGS
@@ -74,7 +75,8 @@ def read_study(
 
     Parameters:
         file: the YAML file, or its content as a tree, which needs a `name`.
-        words: settings over the base, as `root=DIR` on the command line.
+        words: settings over the base, as `root=DIR` on the command line; of a study on several data sets
+            `root.cub=DIR root.cars196=DIR`: what has no folder is left out.
         tune: settings over `tune` of the file.
     """
     if isinstance(file, Mapping):
@@ -86,7 +88,8 @@ def read_study(
     else:
         path = Path(file)
         tree, text = read_yaml(path), path.read_text()
-    content = _real(tree, canonical(words or {}), path)
+    words, roots = split_roots(words or {})
+    content = _real(tree, bool(roots) or "data.root" in canonical(words), path)
     for key in content:
         if key not in KEYS:
             raise NearkinError(f"unknown key {key!r} in {path}: {choices(str(key), KEYS)}")
@@ -97,15 +100,15 @@ def read_study(
         )
     if not any(content.get(key) for key in ("base", "bases", "axes")):
         raise NearkinError(f"{path} has neither base nor axes: there is nothing to run")
+    if not isinstance(base := content.get("base"), dict | None):
+        raise NearkinError(f"base={base!r} in {path}: must be a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     axes = _axes(content, path)
+    content, words, without = with_roots(content, words, roots, path)
+    if roots:
+        axes = _axes(content, path)
     seeds = _numbers(content.get("seeds", [0]), "seeds", path)
     readings = _some(content.get("readings", ["chosen"]), READINGS, "readings", path)
     evaluations = _some(content.get("evaluations", ["separated"]), EVALUATIONS, "evaluations", path)
-    metrics = content.get("metrics", ["recall@1", "map_at_r"])
-    if not isinstance(metrics, list) or not metrics:
-        raise NearkinError(
-            f"metrics={metrics!r} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
-        )
     baselines = parse_baselines(content.get("baselines", "customary"), str(path))
     cells = _cells(content, axes, seeds, words, path)
     if readings != ("chosen",):  # the test needs every epoch; no run's name changes
@@ -122,7 +125,8 @@ def read_study(
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
-    columns = [_metric(str(m)) for m in metrics]
+    by_data = _metrics(content.get("metrics", ["recall@1", "map_at_r"]), cells, path)
+    columns = list(dict.fromkeys(metric for metrics in by_data.values() for metric in metrics))
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
         name,
@@ -135,15 +139,17 @@ def read_study(
         evaluations,
         tuning,
         parse_differs(content.get("differs"), str(path)),
+        by_data=by_data,
+        without=without,
     )
 
 
-def _real(content: dict[str, Any], words: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _real(content: dict[str, Any], is_real: bool, path: Path) -> dict[str, Any]:
     """The file as it is for the real data, if a root is given and the file knows them; else without `real`."""
     real = content.pop("real", None) or {}
     if not isinstance(real, dict) or "real" in real:
         raise NearkinError(f"real={real!r} in {path}: must hold keys of the study, such as {{base: {{dataset: cub}}}}")
-    return {**content, **real} if "data.root" in words else content
+    return {**content, **real} if is_real else content
 
 
 def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
@@ -174,8 +180,6 @@ def _cells(
     path: Path,
 ) -> list[Cell]:
     base = content.get("base")
-    if base is not None and not isinstance(base, dict):
-        raise NearkinError(f"base={base!r} in {path}: must be a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     cells = []
     for place in itertools.product(*axes.values()):
         points = [point for _, point in place]
@@ -236,6 +240,21 @@ def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dic
                 raise NearkinError(f"axis {key!r}: {label}: {words!r} is not a mapping, such as {{loss: triplet}}")
         return [(str(label), words or {}) for label, words in values.items()]
     return [(str(value), {key: value}) for value in values]
+
+
+def _metrics(listed: Any, cells: list[Cell], path: Path) -> dict[str, tuple[str, ...]]:
+    """Data set -> the columns of its table: one list for all, or one for each."""
+    by_data = {}
+    for name in dict.fromkeys(cell.spec.data.name for cell in cells):
+        metrics = listed.get(name) if isinstance(listed, dict) else listed
+        if not isinstance(metrics, list) or not metrics:
+            of = f" of {name}" if isinstance(listed, dict) else ""
+            raise NearkinError(
+                f"metrics={metrics!r}{of} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
+            )
+        by_data[name] = tuple(_metric(str(metric)) for metric in metrics)
+        _distinct(list(by_data[name]), f"metrics in {path}")
+    return by_data
 
 
 def _metric(name: str) -> str:

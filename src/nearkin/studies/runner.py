@@ -100,18 +100,14 @@ def jobs_of(study: Study, store: Store, known: dict[str, Data] | None = None) ->
     first: dict[str, Job] = {}
     jobs = []
     for cell in study.cells:
+        asked = study.asked_on(cell.spec.data.name)
         try:
             prepared = prepare(cell.spec, known)
         except NearkinError as error:  # it cannot even begin; the others can
-            jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
+            jobs.append(Job(cell, store.run(REFUSED), asked, error=str(error)))
             continue
         job = Job(
-            cell,
-            store.run(prepared.hash),
-            study.asked,
-            prepared.spec,
-            work=work_of(prepared),
-            data_hash=prepared.data_hash,
+            cell, store.run(prepared.hash), asked, prepared.spec, work=work_of(prepared), data_hash=prepared.data_hash
         )
         try:
             job.run = run_of(store, prepared)
