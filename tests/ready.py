@@ -19,6 +19,8 @@ def real(content, *only):
         content: what its file holds.
         only: names of data sets, as cub.
     """
-    names = only or {point["dataset"] for point in content["real"].get("bases", {}).values() if "dataset" in point}
+    names = only or {
+        point["dataset"] for point in (content.get("real") or content).get("bases", {}).values() if "dataset" in point
+    }
     roots = {f"root.{name}": "anywhere" for name in names}
     return read_study({**content, "name": "study"}, roots or {"root": "anywhere"})

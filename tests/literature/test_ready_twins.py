@@ -10,14 +10,6 @@ from nearkin.studies.grid import read_study
 from nearkin.studies.twin import twin_words
 
 FILES = sorted(file for file in FOLDER.rglob("*.yaml") if "twin" in yaml.safe_load(file.read_text()))
-PENDING = [  # what is not its table yet
-    "psomas2020/cars196",
-    "psomas2020/kfold",
-    "psomas2020/own_losses",
-    "psomas2020/sop",
-    "psomas2020/tournament",
-    "psomas2020/validation",
-]
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)
@@ -25,9 +17,7 @@ def test_it_is_its_twin_but_for_what_it_lists(file):
     wrong = "\n".join(
         f"{file.relative_to(FOLDER.parent)}: {words}" for words in unlisted(real(yaml.safe_load(file.read_text())))
     )
-    if name(file) in PENDING:
-        assert wrong, "it is its twin now: take it out of PENDING"
-    elif wrong:
+    if wrong:
         pytest.fail(wrong, pytrace=False)
 
 

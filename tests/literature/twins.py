@@ -142,8 +142,11 @@ def _rows(study, table, matched):
 def _row(study, table, row, here, place, matched):
     name = " ".join([row.method, *map(str, row.where.values())])
     protocols = [settings for words, settings in ROWS["protocols"].items() if words in table.protocol]
-    settings = {key: value for one in protocols for key, value in one.items()}
-    settings |= _meaning(table, "rows").get(row.method, {})
+    of_table = {key: value for one in protocols for key, value in one.items()} | ROWS["tables"].get(table.id, {})
+    protocol = of_table.get("protocol.name")
+    if any(cell.spec.protocol.name == protocol for cell in here):  # else its rows are named as differing
+        here = [cell for cell in here if cell.spec.protocol.name == protocol]
+    settings = of_table | _meaning(table, "rows").get(row.method, {})
     where = _meaning(table, "where")
     for key, value in row.where.items():
         settings |= where.get(key, {}).get(str(value), {})
@@ -152,7 +155,8 @@ def _row(study, table, row, here, place, matched):
         if not any(cell.baseline == baseline for cell in here):
             yield Difference(table.id, "", f"row {name}", f"no untrained {baseline} row")
         return
-    words = {row.method.lower()} if len(table.methods) > 1 else set()
+    several = len(table.methods) > 1 or any(row.method in cell.labels for cell in here)
+    words = {row.method.lower()} if several else set()
     words |= {str(value).lower() for key, value in row.where.items() if where.get(key)}
     free = {key for key, value in row.where.items() if value is None}  # any value is the row
     fold, name = row.where.get("fold"), name.removesuffix(" None")

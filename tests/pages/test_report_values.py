@@ -264,6 +264,28 @@ def test_sizes_are_curves_over_the_one_setting_that_varies(tmp_path):
     }
 
 
+def test_networks_are_compared_as_published(tmp_path):
+    """Batch, step and warm-up belong to a network in the thesis's set-up; a study's own batch does not."""
+    root, cells = tmp_path / "runs", []
+    for network in ("resnet50", "bn_inception", "googlenet"):
+        for loss in ("triplet", "margin"):
+            words = {"recipe": "psomas2020", "dataset": "cub", "backbone": network, "loss": loss, "dim": 512}
+            if (network, loss) == ("googlenet", "margin"):
+                words["train.batch"] = 60
+            run = write_run(root, words, 0.5)
+            cells.append(((network, loss), 0, run, None))
+    write_study(root, "networks", cells, axes=("base", "method"))
+    html = page_of(["networks"], root)
+    rows = records(data_of(html)["by-backbone"]["table"])
+    assert {(row["method"], row["backbone"]) for row in rows} == {
+        *(("triplet", network) for network in ("resnet50", "bn_inception", "googlenet")),
+        *(("margin", network) for network in ("resnet50", "bn_inception")),
+    }
+    assert "train.batch 100 (resnet50), 180 (bn_inception, googlenet)" in html
+    assert "train.step 5 (resnet50), 10 (bn_inception, googlenet)" in html
+    assert "train.warmup 5 (resnet50), 1 (bn_inception, googlenet)" in html
+
+
 def test_a_single_run_has_a_page(tmp_path):
     root = tmp_path / "runs"
     run = write_run(root, {"loss": "triplet"}, 0.5)

@@ -2,6 +2,7 @@
 
 from nearkin.analysis.activation import Activation
 from nearkin.analysis.base import Analysis
+from nearkin.analysis.centres import Centres
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.analysis.embedded import TrainingSet, training_set
 from nearkin.analysis.perform import Analysed, analyse, analyse_study
@@ -16,6 +17,7 @@ __all__ = [
     "Activation",
     "Analysed",
     "Analysis",
+    "Centres",
     "Corruptions",
     "Properties",
     "Prototypes",

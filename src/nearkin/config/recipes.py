@@ -62,6 +62,10 @@ class Recipe(NamedTuple):
                 _lay(settings, rule.use, requested)
         return settings
 
+    def network_settings(self) -> set[str]:
+        """The settings that it has by network: its batches, its schedule, ..."""
+        return {key for rule in self.rules if "model.backbone" in rule.case for key in rule.use}
+
     def overridden(self, words: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Key -> (what the recipe says, what the words of a spec say), where the two differ."""
         settings: dict[str, Any] = {}

@@ -192,18 +192,19 @@ def _cells(
             for seed in seeds:
                 last = {"train.seed": seed} | ({} if fold is None else {"protocol.fold": fold})
                 cells.append(Cell(labels, seed, make_spec(base, *under, words, *points, last), fold))
+    if content.get("folds") is not None and all(cell.fold is None for cell in cells):
+        names = ", ".join(dict.fromkeys(str(cell.spec.protocol.name) for cell in cells))
+        raise NearkinError(
+            f"folds={content['folds']!r} in {path}: protocol={names} has no folds; kfold and mlrc have them"
+        )
     return cells
 
 
 def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
-    """The folds to train; [None] where the study has none."""
-    if asked is None:
-        return [None]
+    """The folds to train; [None] where the study or the protocol of a row has none."""
     protocol = spec.protocol.cls
-    if not (isinstance(protocol, type) and issubclass(protocol, Folds)):
-        raise NearkinError(
-            f"folds={asked!r} in {path}: protocol={spec.protocol.name} has no folds; kfold and mlrc have them"
-        )
+    if asked is None or not (isinstance(protocol, type) and issubclass(protocol, Folds)):
+        return [None]
     count = spec.protocol.params.get("folds", hyperparameters(protocol)["folds"].default)
     folds = list(range(count)) if asked == "all" else _numbers(asked, "folds", path)
     for fold in folds:
