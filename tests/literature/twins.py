@@ -65,7 +65,7 @@ class Difference:
 def differences(study):
     """Everything that a study in its real form has otherwise than its twin."""
     made, matched = [], set()
-    for table in twins(study):
+    for table in twins(study.twin):
         made += [*_columns(study, table), *_rows(study, table, matched)]
     trained = {_place(study, cell): cell for cell in study.cells if cell.baseline is None}
     for (data, labels), cell in trained.items():
@@ -99,9 +99,14 @@ def is_checked(name):
     return what.startswith(("row ", "column ", "reading ")) or bool(re.fullmatch(r"seeds|[a-z_]+(\.\w+)+", what))
 
 
-def twins(study):
-    """The published tables and figures that a study names."""
-    return [t for name in study.twin for t in ([FIGURES[name]] if FIGURE.fullmatch(name) else parts_of(name))]
+def twins(names):
+    """The published tables and figures of these names."""
+    return [t for name in names for t in ([FIGURES[name]] if FIGURE.fullmatch(name) else parts_of(name))]
+
+
+def has_untrained(names):
+    """Has one of these tables a row of an untrained network?"""
+    return any("baseline" in _meaning(t, "rows").get(row.method, {}) for t in twins(names) for row in t.rows)
 
 
 def _columns(study, table):
