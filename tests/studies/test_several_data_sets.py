@@ -4,7 +4,9 @@ import pytest
 from stores import carried_out
 
 from nearkin.analysis import analyse_study
+from nearkin.comparison.gather import gather
 from nearkin.errors import NearkinError
+from nearkin.pages._members import missing
 from nearkin.runs.store import Store
 from nearkin.studies._local import LocalProcesses
 from nearkin.studies.grid import read_study
@@ -115,6 +117,11 @@ def test_one_command_writes_a_table_for_each(both, tmp_path):
     assert [path.name for path in files] == ["both-glyphs.csv", "both-folder.csv", "both-seeds.csv"]
     assert ["recall@3" in path.read_text().splitlines()[0] for path in files[:2]] == [False, True]
     assert [path.read_text().splitlines()[1].split(",")[0] for path in files[:2]] == ["drawn", "plain"]
+
+
+def test_a_page_asks_no_data_set_for_the_columns_of_another(both):
+    study, _, store = both
+    assert not missing(gather(["both"], store.root), study.metrics)
 
 
 class TestAnalyses:

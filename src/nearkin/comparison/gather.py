@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,10 @@ from nearkin.studies.runner import REFUSED
 MOST_NAMED = 5  # runs that a command names
 LOSS = ("loss", "loss.name")  # settings that an untrained network does not have
 CELL = {"fold": None, "baseline": None, "error": None, "trials": 0, "searched_epochs": 0}  # in files without the key
-LISTS, WORDS = ("axes", "metrics", "readings", "evaluations"), ("select", "twin", "file")  # of study.json
+LISTS, PLAIN = (
+    ("axes", "metrics", "readings", "evaluations"),
+    ("select", "twin", "file", "data_metrics"),
+)  # of study.json
 
 
 @dataclass
@@ -117,6 +120,7 @@ class Gathered:
     store: Store
     axes: tuple[str, ...] = ()  # of a study
     metrics: tuple[str, ...] = ()
+    data_metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)  # data set -> those of its table
     select: str = "map_at_r"  # what chose the epochs
     readings: tuple[str, ...] = ("chosen",)
     evaluations: tuple[str, ...] = ("separated",)
@@ -288,7 +292,7 @@ def _from_study(content: dict[str, Any], store: Store) -> Gathered:
         else:
             members.append(Member(labels, cell["seed"], run=run, **{key: cell[key] for key in CELL}))
     about: dict[str, Any] = {key: tuple(content[key]) for key in LISTS if key in content}
-    about |= {key: content[key] for key in WORDS if key in content}
+    about |= {key: content[key] for key in PLAIN if key in content}
     return Gathered(content["name"], members, store, absent=absent, **about)
 
 

@@ -35,7 +35,7 @@ class Study:
     tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
     differs: Mapping[str, str] = field(default_factory=dict)  # what is not as in its twin on purpose -> why
     analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # written after its runs -> options
-    by_data: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # data set -> the metrics of its table
+    data_metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # data set -> the metrics of its table
     without: tuple[str, ...] = ()  # data sets of the file that no root was given for
 
     @property
@@ -50,7 +50,10 @@ class Study:
 
     def columns_on(self, data: str | None = None) -> list[str]:
         """What its table of a data set shows, or all of them together: validation first, then what was asked for."""
-        return [f"validation {self.select}", *(self.metrics if data is None else self.by_data.get(data, self.metrics))]
+        return [
+            f"validation {self.select}",
+            *(self.metrics if data is None else self.data_metrics.get(data, self.metrics)),
+        ]
 
     def asked_on(self, data: str | None = None) -> list[str]:
         """The metrics that a test on a data set has to give, or any of its tests."""

@@ -127,8 +127,8 @@ def read_study(
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
-    by_data = _metrics(content.get("metrics", ["recall@1", "map_at_r"]), cells, path)
-    columns = list(dict.fromkeys(metric for metrics in by_data.values() for metric in metrics))
+    data_metrics = _metrics(content.get("metrics", ["recall@1", "map_at_r"]), cells, path)
+    columns = list(dict.fromkeys(metric for metrics in data_metrics.values() for metric in metrics))
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
         name,
@@ -142,7 +142,7 @@ def read_study(
         tuning,
         parse_differs(content.get("differs"), str(path)),
         analyses=_analyses(content.get("analyses", []), path),
-        by_data=by_data,
+        data_metrics=data_metrics,
         without=without,
     )
 
@@ -247,7 +247,7 @@ def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dic
 
 def _metrics(listed: Any, cells: list[Cell], path: Path) -> dict[str, tuple[str, ...]]:
     """Data set -> the columns of its table: one list for all, or one for each."""
-    by_data = {}
+    data_metrics = {}
     for name in dict.fromkeys(cell.spec.data.name for cell in cells):
         metrics = listed.get(name) if isinstance(listed, dict) else listed
         if not isinstance(metrics, list) or not metrics:
@@ -255,9 +255,9 @@ def _metrics(listed: Any, cells: list[Cell], path: Path) -> dict[str, tuple[str,
             raise NearkinError(
                 f"metrics={metrics!r}{of} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
             )
-        by_data[name] = tuple(_metric(str(metric)) for metric in metrics)
-        _distinct(list(by_data[name]), f"metrics in {path}")
-    return by_data
+        data_metrics[name] = tuple(_metric(str(metric)) for metric in metrics)
+        _distinct(list(data_metrics[name]), f"metrics in {path}")
+    return data_metrics
 
 
 def _analyses(listed: Any, path: Path) -> dict[str, dict[str, Any]]:

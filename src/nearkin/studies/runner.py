@@ -173,6 +173,7 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
             "twin": twin_words(study.twin),
             "axes": study.axes,
             "metrics": study.metrics,
+            "data_metrics": study.data_metrics,
             "select": study.select,
             "readings": study.readings,
             "evaluations": study.evaluations,
