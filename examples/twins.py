@@ -24,7 +24,6 @@ STUDIES, PAGE = ROOT / "studies", ROOT / "docs" / "fidelity.md"
 LIST = re.compile(r"(<!-- twins -->\n).*?(<!-- end of twins -->)", re.S)
 SMALL = {"epochs": 1, "data.per_class": 4}
 WITHIN = {"epochs": 1, "data.per_class": 6}  # known classes: some images of each train, validate and test
-TRIALS = 2  # of a search
 
 
 def files(names: Sequence[str] = ()) -> list[Path]:
@@ -53,13 +52,7 @@ def run(names: Sequence[str], runs: str, workers: int) -> int:
     failed = 0
     for file in files(names):
         content = small(file)
-        done = nearkin.study(
-            content,
-            words_of(content),
-            runs=runs,
-            workers=workers,
-            trials=TRIALS if content.get("tune") is not None else None,
-        )
+        done = nearkin.study(content, words_of(content), runs=runs, workers=workers)
         for _ in analyse_study(done.study, runs):
             pass
         states = [job.state for job in done.jobs]
