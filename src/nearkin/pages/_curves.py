@@ -2,16 +2,18 @@
 
 import statistics
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nearkin.comparison.compare import best_first
+from nearkin.comparison.rows import row_of, setting_of
 from nearkin.comparison.words import kinds_words
 from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.pages._base import Grid, Part, Section
 from nearkin.pages._board import Board, by_board
 from nearkin.pages._members import final_of
 from nearkin.pages._words import called, ends, mean_columns, means_figure, metric_column, span_columns
-from nearkin.present import Bars, Column, Lines, Points, Table
+from nearkin.present import Column, Dots, Lines, Points, Table
 from nearkin.units import COUNT, NUMBER, SECONDS
 
 SHOWN = 8  # lines that a figure shows before a click
@@ -110,15 +112,16 @@ def _convergence(board: Board) -> list[Part]:
         "title": "Convergence: the epoch at which each method was best",
         "x": "method",
         "by": "kind",
-        "lying": True,
-        "alt": f"Bars, one per method: its {called(key)}, with the interval over seeds, by kind of loss.",
+        "alt": f"One point per method: its {called(key)}, with the interval over seeds, by kind of loss.",
     }
-    words = kinds_words(replace(board.comparison, metric=key, methods=methods, within=None))
+    ranked, setting = board.ranked, partial(setting_of, keys=board.ranked.block_keys)
+    alone = [replace(m, row=row_of(m.name, m.members, key, setting=setting)) for m in ranked.trained]
+    words = kinds_words(replace(ranked, metric=key, methods=[method for method in alone if method.values], within=None))
     notes = [
         "The first epoch with the highest value, on validation images where there are any, else on the test curve."
     ]
     notes += [f"Epochs: {line}." for line in words]
-    return [means_figure(Bars, table, key, board.slicing(), notes=notes, **looks)]
+    return [means_figure(Dots, table, key, board.slicing(), notes=notes, **looks)]
 
 
 def _epochs(board: Board) -> list[Part]:
