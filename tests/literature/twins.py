@@ -15,6 +15,7 @@ import pytest
 
 from nearkin.config.parse import canonical, flatten
 from nearkin.config.recipes import Recipe
+from nearkin.config.spec import make_spec
 from nearkin.literature.tables import _read
 from nearkin.runs.defaults import complete, fill
 from nearkin.studies.twin import FIGURE, parts_of
@@ -64,7 +65,7 @@ class Difference:
 def differences(study):
     """Everything that a study in its real form has otherwise than its twin."""
     made, matched = [], set()
-    for table in twins(study):
+    for table in twins(study.twin):
         made += [*_columns(study, table), *_rows(study, table, matched)]
     trained = {_place(study, cell): cell for cell in study.cells if cell.baseline is None}
     for (data, labels), cell in trained.items():
@@ -98,9 +99,14 @@ def is_checked(name):
     return what.startswith(("row ", "column ", "reading ")) or bool(re.fullmatch(r"seeds|[a-z_]+(\.\w+)+", what))
 
 
-def twins(study):
-    """The published tables and figures that a study names."""
-    return [t for name in study.twin for t in ([FIGURES[name]] if FIGURE.fullmatch(name) else parts_of(name))]
+def twins(names):
+    """The published tables and figures of these names."""
+    return [t for name in names for t in ([FIGURES[name]] if FIGURE.fullmatch(name) else parts_of(name))]
+
+
+def has_untrained(names):
+    """Has one of these tables a row of an untrained network?"""
+    return any("baseline" in _meaning(t, "rows").get(row.method, {}) for t in twins(names) for row in t.rows)
 
 
 def _columns(study, table):
@@ -140,7 +146,8 @@ def _rows(study, table, matched):
 
 def _row(study, table, row, here, place, matched):
     name = " ".join([row.method, *map(str, row.where.values())])
-    of_table = ROWS["tables"].get(table.id, {})
+    protocols = [settings for words, settings in ROWS["protocols"].items() if words in table.protocol]
+    of_table = {key: value for one in protocols for key, value in one.items()} | ROWS["tables"].get(table.id, {})
     protocol = of_table.get("protocol.name")
     if any(cell.spec.protocol.name == protocol for cell in here):  # else its rows are named as differing
         here = [cell for cell in here if cell.spec.protocol.name == protocol]
@@ -156,36 +163,41 @@ def _row(study, table, row, here, place, matched):
     several = len(table.methods) > 1 or any(row.method in cell.labels for cell in here)
     words = {row.method.lower()} if several else set()
     words |= {str(value).lower() for key, value in row.where.items() if where.get(key)}
-    fold = row.where.get("fold")
+    free = {key for key, value in row.where.items() if value is None}  # any value is the row
+    fold, name = row.where.get("fold"), name.removesuffix(" None")
     cells = {}
     for cell in here:
         mine = cell.fold is None or fold is None or cell.fold == fold - 1
-        if not cell.baseline and mine and words <= {label.lower() for label in cell.labels}:
+        labels = {label.lower() for label in cell.labels}
+        if not cell.baseline and mine and (words <= labels or name.lower() in labels):
             cells.setdefault(_place(study, cell), []).append(cell)
     matched |= set(cells)
     if not cells:
         yield Difference(table.id, "", f"row {name}", "not in the study")
-    elif len({labels for _, labels in cells}) > 1:
+    elif len({labels for _, labels in cells}) > 1 and not free:
         yield Difference(table.id, "", f"row {name}", f"{len(cells)} rows of the study have its name")
     for same in cells.values():
         seeds = len({cell.seed for cell in same})
         if table.runs not in (None, seeds):
             yield Difference(table.id, name, "seeds", f"{seeds}, published {table.runs}")
-        for key, value, there, source in _settings(same[0].spec, {**settings, **{k: v for k, v in place.items() if v}}):
-            yield Difference(table.id, name, key, f"{value!r}, {source}: {there!r}")
+        of_row = {**settings, **{key: value for key, value in place.items() if value}}
+        for key, value, there, source in _settings(same[0].spec, of_row):
+            if key not in free:
+                yield Difference(table.id, name, key, f"{value!r}, {source}: {there!r}")
 
 
 def _settings(spec, of_row):
     """(key, value here, value there, where) of every setting that is not as row, paper or recipe has it."""
     found = flatten(complete(fill(spec)).whole())
     expected = {key: (value, "published") for key, value in of_row.items()}
-    for line, words in _papers(spec.recipe):
-        if line["key"] not in of_row and all(_same(found.get(key), value) for key, value in words.items()):
+    for line, case in _papers(spec.recipe):
+        if line["key"] not in of_row and all(_same(found.get(key), value) for key, value in case.items()):
             expected[line["key"]] = line["value"], line["where"]
     for key, (value, where) in expected.items():
         if not _same(found.get(key), value):
             yield key, found.get(key), value, where
     recipe = Recipe.named(spec.recipe).overridden(found) if spec.recipe else {"recipe": ("one of the source", None)}
+    recipe = recipe if spec.train.epochs else {}  # nothing reads them
     for key, (there, value) in recipe.items():
         if key not in expected and key not in PLACE and not _same(value, there):
             yield key, value, there, f"recipe={spec.recipe}"
@@ -193,9 +205,21 @@ def _settings(spec, of_row):
 
 @cache
 def _papers(recipe):
-    """The settings of a recipe's paper and the words that they are for; the more special ones last."""
-    lines = [(line, canonical(line["words"])) for line in PAPERS if line["recipe"] == recipe]
-    return sorted(lines, key=lambda line: len(line[1]))
+    """The settings of a recipe's paper and the case that each is for, the more special ones last: its words, and what
+    they imply: the loss, the method, and the part whose setting it is."""
+    lines = []
+    for line in PAPERS:
+        if line["recipe"] == recipe:
+            implied = _whole(recipe, json.dumps(line["words"]))
+            names = ("loss.name", "method.name", f"{line['key'].partition('.')[0]}.name")
+            case = {key: implied[key] for key in names if key in implied and key != line["key"]}
+            lines.append((line, case | canonical(line["words"]), len(line["words"])))
+    return [line[:2] for line in sorted(lines, key=lambda line: line[2])]
+
+
+@cache
+def _whole(recipe, words):
+    return flatten(complete(fill(make_spec({"recipe": recipe, **json.loads(words)}))).whole())
 
 
 def _same(value, expected):

@@ -1,9 +1,8 @@
 """Every file under studies/ resolves, on glyphs and on the real data that it names."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from ready import FOLDER, name, real
 
 from nearkin.config.spec import read_spec
 from nearkin.runs.defaults import resolve
@@ -11,7 +10,6 @@ from nearkin.studies.grid import KEYS, read_study
 from nearkin.studies.propose import planned
 from nearkin.studies.search import searches_of
 
-FOLDER = Path(__file__).parents[2] / "studies"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 STUDIES = [file for file in FILES if set(yaml.safe_load(file.read_text())) <= set(KEYS)]
 PROMISED = [
@@ -19,6 +17,7 @@ PROMISED = [
     "roth2020/cars196",
     "roth2020/sop",
     "roth2020/samplers",
+    "roth2020/samplers_sop",
     "roth2020/p_switch",
     "roth2020/mixup",
     "psomas2020/tournament",
@@ -42,10 +41,6 @@ PROMISED = [
 ]
 
 
-def name(file):
-    return str(file.relative_to(FOLDER).with_suffix(""))
-
-
 def test_there_is_one_for_every_published_table():
     assert set(PROMISED) <= {name(file) for file in STUDIES}
 
@@ -66,10 +61,7 @@ def test_it_resolves_on_glyphs(file):
 
 @pytest.mark.parametrize("file", [file for file in STUDIES if name(file) in PROMISED], ids=name)
 def test_a_root_takes_it_to_the_real_data(file):
-    content = yaml.safe_load(file.read_text())
-    bases = (content.get("real") or content).get("bases") or {}
-    several = {words["dataset"] for words in bases.values() if "dataset" in words}
-    study = read_study(file, {f"root.{name}": "anywhere" for name in several} or {"root": "anywhere"})
+    study = real(yaml.safe_load(file.read_text()))
     resolved = [resolve(cell.spec) for cell in study.cells]
     assert {spec.data.name for spec in resolved} <= {"cub", "cars196", "sop", "imagenet"}
     assert all(spec.model.weights == "imagenet" for spec in resolved)

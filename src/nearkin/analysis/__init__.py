@@ -5,7 +5,7 @@ from nearkin.analysis.base import Analysis
 from nearkin.analysis.centres import Centres
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.analysis.embedded import TrainingSet, training_set
-from nearkin.analysis.perform import Analysed, analyse
+from nearkin.analysis.perform import Analysed, analyse, analyse_study
 from nearkin.analysis.properties import Properties
 from nearkin.analysis.prototypes import Prototypes, prototypes, prototypes_of
 from nearkin.analysis.saliency import Saliency
@@ -27,6 +27,7 @@ __all__ = [
     "TrainingSet",
     "Weights",
     "analyse",
+    "analyse_study",
     "prototypes",
     "prototypes_of",
     "training_set",

@@ -28,9 +28,14 @@ class Rule(NamedTuple):
     source: str
 
     def fits(self, words: Mapping[str, Any]) -> bool:
-        """Does the case of this rule apply?"""
+        """Does the case of this rule apply? In a resolved spec a part that is not there is null, in words `none`."""
+
+        def value(key: str) -> Any:
+            part, _, last = key.partition(".")
+            return "none" if last == "name" and words.get(part, last) is None else words.get(key)
+
         return all(
-            words.get(key) in (values if isinstance(values, list) else [values]) for key, values in self.case.items()
+            value(key) in (values if isinstance(values, list) else [values]) for key, values in self.case.items()
         )
 
 

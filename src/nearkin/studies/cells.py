@@ -34,7 +34,7 @@ class Study:
     evaluations: tuple[str, ...] = ("separated",)  # of folds: each by itself, or their embeddings joined
     tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
     differs: Mapping[str, str] = field(default_factory=dict)  # what is not as in its twin on purpose -> why
-    analyses: tuple[str, ...] = ()  # that its command writes after the runs
+    analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # written after its runs -> options
     by_data: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # data set -> the metrics of its table
     without: tuple[str, ...] = ()  # data sets of the file that no root was given for
 

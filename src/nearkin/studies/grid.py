@@ -17,6 +17,7 @@
     metrics: [recall@1, map_at_r, train.rho]    # or data set -> its columns: {cub: [recall@1], sop: [recall@10]}
     readings: [chosen, last, test_best]         # which epochs the table tells
     baselines: customary                        # pooled and random_head; or all, none, a list
+    analyses: [saliency]                        # written after the runs; or with options, {saliency: {images: 500}}
     tune: {trials: 20}                          # a search for every row, and tuned rows beside the default ones
     real: {base: {dataset: cub}, seeds: [0, 1, 2]}      # what takes the place of the above when root=DIR is given
 
@@ -38,7 +39,7 @@ from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
 from nearkin.protocols.folds import Folds
-from nearkin.registry import hyperparameters
+from nearkin.registry import ANALYSES, hyperparameters
 from nearkin.runs.fit import SPACE
 from nearkin.studies._roots import split_roots, with_roots
 from nearkin.studies.baselines import baseline_cells, parse_baselines
@@ -61,6 +62,7 @@ KEYS = (
     "metrics",
     "readings",
     "baselines",
+    "analyses",
     "tune",
     "real",
 )
@@ -139,6 +141,7 @@ def read_study(
         evaluations,
         tuning,
         parse_differs(content.get("differs"), str(path)),
+        analyses=_analyses(content.get("analyses", []), path),
         by_data=by_data,
         without=without,
     )
@@ -255,6 +258,19 @@ def _metrics(listed: Any, cells: list[Cell], path: Path) -> dict[str, tuple[str,
         by_data[name] = tuple(_metric(str(metric)) for metric in metrics)
         _distinct(list(by_data[name]), f"metrics in {path}")
     return by_data
+
+
+def _analyses(listed: Any, path: Path) -> dict[str, dict[str, Any]]:
+    """Analysis -> its options."""
+    analyses = dict.fromkeys(listed) if isinstance(listed, list) else listed
+    if not isinstance(analyses, dict) or not all(isinstance(options, dict | None) for options in analyses.values()):
+        raise NearkinError(
+            f"analyses={listed!r} in {path}: must be a list, such as [saliency], or a mapping from names to options"
+        )
+    for name in analyses:
+        if name not in ANALYSES:
+            raise NearkinError(f"analyses={name} in {path}: {choices(str(name), ANALYSES.names())}")
+    return {str(name): dict(options or {}) for name, options in analyses.items()}
 
 
 def _metric(name: str) -> str:
