@@ -1,16 +1,14 @@
 """One file over several data sets: their folders, the columns of each, and a table for each."""
 
-import json
-
 import pytest
-import yaml
 from stores import carried_out
 
+from nearkin.analysis import analyse_study
 from nearkin.errors import NearkinError
 from nearkin.runs.store import Store
 from nearkin.studies._local import LocalProcesses
 from nearkin.studies.grid import read_study
-from nearkin.studies.runner import jobs_of
+from nearkin.studies.runner import jobs_of, write_study
 from nearkin.studies.summary import rows_of, write_summary
 
 SMALL = {"dataset": "glyphs", "backbone": "convnet", "loss": "triplet"}
@@ -86,27 +84,55 @@ class TestColumns:
         assert "metrics=None of cars196 in several: must be a list" in refused(ROOTS, real=real)
 
 
-def test_one_command_writes_a_table_for_each(tiny, tmp_path):
-    """Drawn characters, and a list of ten of their images as another data set."""
-    small = {**tiny, "loss": "triplet", "epochs": 0}
-    other = {"dataset": "folder", "root": str(pictures(tmp_path / "pictures")), "data.size": 32}
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Drawn characters, and plain pictures as another data set: the study, its runs, its store."""
+    folder = tmp_path_factory.mktemp("both")
+    drawn = {"dataset": "glyphs", "data.classes": 24, "data.per_class": 10}
     file = {
         "name": "both",
-        "base": {key: value for key, value in small.items() if not key.startswith("data")},
-        "bases": {"drawn": {k: v for k, v in small.items() if k.startswith("data")}, "written": other},
+        "base": {"backbone": "convnet", "loss": "triplet", "epochs": 0, "dim": 8},
+        "bases": {
+            "drawn": drawn,
+            "plain": {"dataset": "folder", "root": str(pictures(folder / "pictures")), "data.size": 32},
+        },
         "baselines": "none",
-        "metrics": {"glyphs": ["recall@1"], "folder": ["recall@1", "recall@2"]},
+        "metrics": {"glyphs": ["recall@1"], "folder": ["recall@1", "recall@3"]},
+        "analyses": ["spectrum"],
     }
-    study, store = read_study(yaml.safe_load(yaml.safe_dump(file))), Store(tmp_path / "runs")
+    study, store = read_study(file), Store(folder / "runs")
     jobs = jobs_of(study, store)
     carried_out(jobs, LocalProcesses(1))
+    write_study(study, jobs, store)
+    return study, jobs, store
+
+
+def test_one_command_writes_a_table_for_each(both, tmp_path):
+    study, jobs, _ = both
     assert [job.error for job in jobs] == [None, None]
-    assert [set(json.loads((job.run.path / "result.json").read_text())["test"]) >= {"recall@2"} for job in jobs][1]
+    assert ["recall@3" in job.run.metrics() for job in jobs] == [False, True]
     files = write_summary(study, rows_of(study, jobs), jobs, tmp_path / "both.csv")
     assert [path.name for path in files] == ["both-glyphs.csv", "both-folder.csv", "both-seeds.csv"]
-    headings = [path.read_text().splitlines()[0] for path in files[:2]]
-    assert ["recall@2" in heading for heading in headings] == [False, True]
-    assert [path.read_text().splitlines()[1].split(",")[0] for path in files[:2]] == ["drawn", "written"]
+    assert ["recall@3" in path.read_text().splitlines()[0] for path in files[:2]] == [False, True]
+    assert [path.read_text().splitlines()[1].split(",")[0] for path in files[:2]] == ["drawn", "plain"]
+
+
+class TestAnalyses:
+    def test_the_file_names_them_and_each_data_set_has_its_own(self, both):
+        study, jobs, store = both
+        for analysed, job in zip(analyse_study(study, store.root), jobs, strict=True):
+            assert {file.parents[1].name for file in analysed.files} == {job.run.hash}
+
+    def test_options_stand_beside_their_names(self):
+        study = read_study({**FILE, "analyses": {"saliency": {"images": None}, "spectrum": None}})
+        assert study.analyses == {"saliency": {"images": None}, "spectrum": {}}
+
+    @pytest.mark.parametrize(
+        ("asked", "words"), [(["salency"], "did you mean saliency"), ("saliency", "must be a list, such as")]
+    )
+    def test_what_there_is_not(self, asked, words):
+        with pytest.raises(NearkinError, match=words):
+            read_study({**FILE, "analyses": asked})
 
 
 def pictures(root):
