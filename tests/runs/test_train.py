@@ -376,7 +376,7 @@ class TestRecipes:
         scratch = resolve(make_spec({"dim": 7}))
         assert (scratch.model.dim, scratch.model.pool, scratch.train.lr) == (7, "avg", 1e-3)
         given = resolve(make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet", "lr": 0.5}))
-        assert (given.model.dim, given.model.freeze_bn, given.train.lr, given.data.crop) == (512, True, 0.5, 112)
+        assert (given.model.dim, given.model.freeze_bn, given.train.lr, given.data.crop) == (1280, True, 0.5, 112)
 
     def test_proxy_losses_take_random_batches(self):
         assert resolve(make_spec({"loss": "proxy_anchor"})).sampler.name == "random"

@@ -13,13 +13,14 @@ from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, and_more, choices
+from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.runs.listing import Where, conditions, state, where_words
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
 from nearkin.storage import without_sum
 from nearkin.studies.baselines import ANY, baseline_of
-from nearkin.studies.readings import read
+from nearkin.studies.readings import best_epoch, read
 from nearkin.studies.runner import REFUSED
 
 MOST_NAMED = 5  # runs that a command names
@@ -77,7 +78,9 @@ class Member:
         return str(self.settings[setting])
 
     def value(self, metric: str, reading: str = "chosen") -> float | None:
-        """A test metric, train.NAME or `validation NAME`; None where it is not stored."""
+        """A test metric, train.NAME, `validation NAME` or `epoch of best NAME`; None where it is not stored."""
+        if metric.startswith(EPOCH):
+            return best_epoch(self.run, metric.removeprefix(EPOCH)) if self.done and not self.untrained else None
         select = metric.removeprefix("validation ")
         numbers = read(self.run, "chosen" if select != metric else reading, select) if self.done else {}
         value = numbers.get(metric)

@@ -10,7 +10,7 @@ from typing import Any
 from nearkin.errors import NearkinError, and_more
 from nearkin.fitting import in_words
 from nearkin.fitting._plan import Plan
-from nearkin.fitting.estimate import METRICS, Over, gain, tested, worth
+from nearkin.fitting.estimate import METRICS, Over, gain, helps, tested, worth
 from nearkin.present import Shown, Table
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import validation_of
@@ -124,9 +124,7 @@ class Fitted(Shown):
     def helps(self) -> bool:
         """Is MAP@R surely higher with training, and Recall@1 not surely lower?"""
         precise, first = (self.gain(self.chosen, metric) for metric in ("map_at_r", "recall@1"))
-        if precise is None or precise.low is None or first is None:
-            return False
-        return precise.low > 0 and (first.mean if first.high is None else first.high) >= 0
+        return precise is not None and first is not None and helps(precise, first)
 
     def estimate(self) -> dict[str, Any]:
         """What is stored of it: `Fitted.of` reads it again."""

@@ -134,7 +134,7 @@ def scans(search: Search) -> list[list[Any]]:
         )
     spaces = list(search.space.values())
     tried: dict[int, list[Any]] = {}
-    for i in sorted(range(keys), key=lambda i: left if spaces[i].count is None else spaces[i].count):
+    for i in sorted(range(keys), key=lambda i: search.trials if (count := spaces[i].count) is None else count):
         tried[i] = spaces[i].values(-(-left // (keys - len(tried))))
         left -= len(tried[i])
     return [tried[i] for i in range(keys)]
