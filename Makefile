@@ -8,7 +8,7 @@ TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue inventory results analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue inventory results twins differences analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -56,6 +56,14 @@ results: $(READY)
 # the tables of docs/fidelity.md, from src/nearkin/literature/data/inventory.json
 inventory: $(READY)
 	@$(BIN)/python examples/inventory.py
+
+# every published table's twin in small: glyphs, one seed, one epoch, four images per class; interrupted, it goes on
+twins: $(READY)
+	@OMP_NUM_THREADS=1 $(BIN)/python examples/twins.py run --workers 2
+
+# the list in docs/fidelity.md of what twins do otherwise on purpose, from their files
+differences: $(READY)
+	@$(BIN)/python examples/twins.py render
 
 # which room imports from which, and through how many files
 imports: $(READY)

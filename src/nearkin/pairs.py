@@ -244,6 +244,10 @@ class Pairs:
         """(T,), distances of T listed pairs: the square root of `d2_at`."""
         return sqrt0(self.d2_at(row, column))  # (T,)
 
+    def s_at(self, row: Tensor, column: Tensor) -> Tensor:
+        """(T,), cosine similarities of T listed pairs."""
+        return self.s.flatten().index_select(0, row * len(self.reference_z) + column)  # (T,)
+
     @cached_property
     def dot(self) -> Tensor:
         """(B, M), inner products of the raw vectors."""

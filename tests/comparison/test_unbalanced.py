@@ -271,3 +271,13 @@ def test_runs_that_differ_in_nothing_that_is_stored_are_told_apart_by_their_hash
         add_run(tmp_path, name, {"loss": "triplet"}, {METRIC: value})
     (found,) = compare(gather([str(tmp_path)]))
     assert [m.name for m in found.methods] == ["triplet, run bbbbbb", "triplet, run aaaaaa"]
+
+
+def test_rows_with_and_without_folds_stand_in_one_table_and_are_not_compared(tmp_path):
+    cells = [("triplet", seed, 0.5 + seed / 100) for seed in range(3)]
+    cells += [("margin", seed, 0.6 + seed / 100, {"fold": fold}) for seed in range(3) for fold in range(2)]
+    (found,) = compare(study(tmp_path, cells))
+    assert [(m.name, len(m.values)) for m in found.methods] == [("margin", 3), ("triplet", 3)]
+    assert "triplet has no folds: not compared with rows that have" in found.notes
+    assert not any("lacks" in note for note in found.notes)
+    assert said(found) == ["no common folds (0; 1 against none): nothing to compare"]

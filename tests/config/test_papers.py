@@ -72,6 +72,12 @@ class TestWords:
         told = Recipe.named("roth2020").overridden(flatten(resolve(spec).whole()))
         assert told == {"train.epochs": (150, 3), "miner.name": ("distance_weighted", "random")}
 
+    def test_what_a_rule_for_no_method_says_is_not_overridden(self):
+        words = {"recipe": "drml2021", "dataset": "cub", "method": "none", "model.head": "linear"}
+        told = Recipe.named("drml2021").overridden(flatten(resolve(make_spec(words)).whole()))
+        assert told["method.name"] == ("drml", None)
+        assert "train.lr" not in told  # the rule says 1e-4, another rule 1e-5 with DRML
+
     def test_without_the_recipe_it_is_the_same_run(self):
         recipe = make_spec({"recipe": "roth2020", "dataset": "cub", "loss": "margin"})
         words = {key: value for key, value in recipe.tree().items() if key != "recipe"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearkin.errors import NearkinError
+from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.literature._comparisons import KINDS
 from nearkin.literature.claims import Checked, check_source, claim, claims
 from nearkin.literature.decisions import NAMES
@@ -84,7 +85,7 @@ def test_what_a_study_of_ones_own_needs_is_written_for_code(each):
         assert condition["kind"] in KINDS
         assert set(names_in(condition)) <= set(LOSSES.names())
         for metric in condition.get("metric", condition.get("of", [])):
-            assert metric.removeprefix("train.").partition("@")[0] in METRICS.names()
+            assert metric.removeprefix("train.").removeprefix(EPOCH).partition("@")[0] in METRICS.names()
 
 
 def test_losses_of_the_twin_are_those_of_the_conditions():

@@ -24,7 +24,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "margin": [
         {"per_class": False, "divisor": "active_triplets"},
         {"beta": 0.9, "margin": 0.4, "nu": 0.1, "divisor": "active_triplets"},
+        {"form": "similarity", "per_class": False, "margin": 0.5, "beta": 0.28},
+        {"form": "similarity", "margin": 0.2, "beta": -0.1, "nu": 0.1, "divisor": "active_triplets"},
     ],
+    "proxy_nca": [{"scale": 0.70710678}],
     "snr_contrastive": [{"pos_margin": 0.2, "neg_margin": 2.0, "reg_weight": 0.1}],
     "softmax": [{"bias": True}],
     "arcface": [{"margin": 1.2, "scale": 8.0, "monotone": True}],

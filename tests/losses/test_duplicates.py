@@ -143,6 +143,7 @@ CASES = [
     ("triplet", {"reduction": "mean_active", "squared": False, "margin": 0.0}),
     ("snr_triplet", {}),
     ("margin", {}),
+    ("margin", {"form": "similarity", "beta": 0.28}),
 ]
 every_case = pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
 

@@ -66,6 +66,7 @@ REFERENCES = {
     "margin": (0.348105, losses.Margin(4), TRIPLETS),
     "margin, one β": (0.348105, losses.Margin(per_class=False), TRIPLETS),
     "margin, by triplets": (0.46414, losses.Margin(4, divisor="active_triplets"), TRIPLETS),
+    "margin, similarity": (0.50715, losses.Margin(form="similarity", per_class=False, margin=0.5, beta=0.28), TRIPLETS),
     "proxy_nca": (-4.827906, with_proxies(losses.ProxyNCA(5, 4)), None),
     "proxy_nca_pp": (2.266161, with_proxies(losses.ProxyNCApp(5, 4)), None),
     "quadruplet": (0.880029, losses.Quadruplet(), Quadruplets(*QUADRUPLETS)),

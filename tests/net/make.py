@@ -485,7 +485,7 @@ def make_balanced(folder):
             for metric, share in (("recall@1", 1.5), ("map_at_r", 1), ("validation", 1.1))
         }
         write_result(run.path, spec, drawn)
-        jobs.append(Job(cell, run, study.asked))
+        jobs.append(Job(cell, run, study.asked_on()))
     write_study(study, jobs, store)
     out = HERE / "balanced"
     out.mkdir(exist_ok=True)

@@ -55,6 +55,16 @@ CLOCKS = ("seconds", "tested")
 # What is filled in otherwise for given weights today.
 AT_THAT_TIME = {"model.init": "kaiming", "train.epochs": 8, "train.warmup": 0, "train.average": 0.0, "train.blend": 1.0}
 
+# What recipes said otherwise: recipe -> data set or loss -> words.
+RECIPES_THEN: dict[str, dict[str, dict[str, object]]] = {
+    "psomas2020": {
+        **{name: {"data.augment": "resize_crop"} for name in ("cub", "cars196", "sop")},
+        "npair": {"loss.pairing": "anchor"},
+        "proxy_nca": {"loss.scale": 3.0},
+        "margin": {"loss.form": "distance", "loss.beta": 1.2, "loss.per_class": True, "miner.upper": None},
+    }
+}
+
 # hash -> (the hash that it has now, why). A run that is stored under the old one must still be found.
 WHY = json.loads(lzma.decompress((HERE / "renamed.json.xz").read_bytes()))
 RENAMED: dict[str, tuple[str, str]] = {old: (new, why) for why, names in WHY.items() for old, new in names.items()}
@@ -150,10 +160,14 @@ def test_a_name_changed_only_where_a_setting_counted_that_nothing_reads():
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("group", ["recipes", "settings", "odd"])
 def test_words_keep_their_hashes(group):
-    """Recipes say all that is filled in otherwise today where weights are given."""
+    """Recipes say all that is filled in otherwise today where weights are given; what they said then is given."""
 
     def made(entry):
-        return make_spec({} if "recipe" in entry["spec"] else AT_THAT_TIME, entry["spec"])
+        words = entry["spec"]
+        if "recipe" not in words:
+            return make_spec(AT_THAT_TIME, words)
+        then = RECIPES_THEN.get(words["recipe"], {})
+        return make_spec(words, then.get(words["dataset"]), then.get(words.get("loss")))
 
     assert differing(HASHES[group], made) == ""
 
@@ -314,7 +328,9 @@ def summary(store, file):
     """The table of the study, as `nearkin study` writes it, and the values of every run beside it."""
     study = read_study(store / "study.yaml")
     told = json.loads((store / "studies/balanced/study.json").read_text())["cells"]
-    jobs = [Job(cell, Store(store).run(each["run"]), study.asked) for cell, each in zip(study.cells, told, strict=True)]
+    jobs = [
+        Job(cell, Store(store).run(each["run"]), study.asked_on()) for cell, each in zip(study.cells, told, strict=True)
+    ]
     return write_summary(study, rows_of(study, jobs), jobs, file)
 
 

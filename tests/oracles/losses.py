@@ -193,13 +193,15 @@ def margin(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
     total, halves, whole = z.sum() * 0, 0, 0
     for a, p, n in triplets(y, tuples):
         beta = loss.beta[y[a]] if len(loss.beta) > 1 else loss.beta[0]
-        attract = hinge(loss.margin + dist(z[a], z[p]) - beta)
-        repel = hinge(loss.margin + beta - dist(z[a], z[n]))
+        if loss.form == "similarity":  # [λ + I(β - s)]₊ with I = 1 for a positive, -1 for a negative
+            attract, repel = hinge(loss.margin + beta - cos(z[a], z[p])), hinge(loss.margin - beta + cos(z[a], z[n]))
+        else:
+            attract, repel = hinge(loss.margin + dist(z[a], z[p]) - beta), hinge(loss.margin + beta - dist(z[a], z[n]))
         total = total + attract + repel
         halves += int(attract > 0) + int(repel > 0)
         whole += int(attract > 0 or repel > 0)
     divisor = halves if loss.divisor == "active_pairs" else whole
-    return total / max(1, divisor) + loss.nu * sum(loss.beta)
+    return total / max(1, divisor) + loss.nu * sum(loss.beta) * (-1 if loss.form == "similarity" else 1)
 
 
 def snr(a: Tensor, x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import pytest
 from pages.stored import CLASSES, LOSSES, METRICS, ROOT, plain_study, write_run, write_study
 from scipy import stats
 
+from nearkin.comparison.compare import compare
 from nearkin.comparison.gather import gather
 from nearkin.pages._build import build
 from nearkin.pages._page import render
@@ -262,6 +263,66 @@ def test_sizes_are_curves_over_the_one_setting_that_varies(tmp_path):
     assert {(row["method"], row["p_switch"]) for row in pairs} == {
         (d, p) for d in ("16", "64", "256") for p in (0.0, 0.2)
     }
+
+
+def logged(root, run, values):
+    """A run whose validation was this after epochs 1, 2, ..."""
+    lines = [{"epoch_end": epoch, "validation": {"map_at_r": value}} for epoch, value in enumerate(values, 1)]
+    (root / run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+def test_convergence_is_the_first_best_epoch_by_kind_of_loss(tmp_path):
+    """Losses on pairs are best at epochs 3 to 5, those with proxies at 1 to 3; a tie goes to the first."""
+    root, cells = tmp_path / "runs", []
+    peaks = {"triplet": (5, 4, 3), "contrastive": (4, 5, 4), "proxy_anchor": (2, 2, 3), "arcface": (1, 2, 1)}
+    for loss, epochs in peaks.items():
+        for seed, peak in enumerate(epochs):
+            run = write_run(root, {"loss": loss}, 0.5, seed=seed)
+            values = [0.4 if epoch == peak else 0.4 if epoch > peak else 0.1 for epoch in range(1, 7)]
+            cells.append(((loss,), seed, logged(root, run, values), None))
+    cells.append((("random_head",), 0, write_run(root, {"epochs": 0}, 0.1), None, {"baseline": "random_head"}))
+    write_study(root, "peaks", cells)
+    html = page_of(["peaks"], root)
+    rows = records(data_of(html)["convergence"]["table"])
+    assert [(row["method"], row["kind"]) for row in rows] == [
+        ("arcface", "classification"),
+        ("proxy_anchor", "classification"),
+        ("triplet", "ranking"),
+        ("contrastive", "ranking"),
+    ]
+    means = {loss: statistics.fmean(epochs) for loss, epochs in peaks.items()}
+    assert {row["method"]: row["epoch of best map_at_r"] for row in rows} == pytest.approx(means)
+    gaps = [statistics.fmean(p[s] for p in list(peaks.values())[:2]) for s in range(3)]
+    gaps = [gap - statistics.fmean(p[s] for p in list(peaks.values())[2:]) for s, gap in enumerate(gaps)]
+    half = stats.t.ppf(0.975, 2) * statistics.stdev(gaps) / math.sqrt(3)
+    mean = statistics.fmean(gaps)
+    words = f"the 2 ranking losses minus the 2 classification losses: +{mean:.3f}"
+    assert f"{words} (+{mean - half:.3f} to +{mean + half:.3f} over 3 common seeds" in html
+    (comparison,) = compare(gather(["peaks"], root), metric="epoch of best map_at_r")
+    assert [method.name for method in comparison.methods] == ["arcface", "proxy_anchor", "triplet", "contrastive"]
+
+
+def test_networks_are_compared_as_published(tmp_path):
+    """Batch, step and warm-up belong to a network in the thesis's set-up; a study's own batch does not."""
+    root, cells = tmp_path / "runs", []
+    for network in ("resnet50", "bn_inception", "googlenet"):
+        for loss in ("triplet", "margin"):
+            words = {"recipe": "psomas2020", "dataset": "cub", "backbone": network, "loss": loss, "dim": 512}
+            if (network, loss) == ("googlenet", "margin"):
+                words["train.batch"] = 60
+            run = write_run(root, words, 0.5)
+            cells.append(((network, loss), 0, run, None))
+    write_study(root, "networks", cells, axes=("base", "method"))
+    html = page_of(["networks"], root)
+    rows = records(data_of(html)["by-backbone"]["table"])
+    assert {(row["method"], row["backbone"]) for row in rows} == {
+        *(("triplet", network) for network in ("resnet50", "bn_inception", "googlenet")),
+        *(("margin", network) for network in ("resnet50", "bn_inception")),
+    }
+    assert "train.batch 100 (resnet50), 180 (bn_inception, googlenet)" in html
+    assert "train.step 5 (resnet50), 10 (bn_inception, googlenet)" in html
+    assert "train.warmup 5 (resnet50), 1 (bn_inception, googlenet)" in html
 
 
 def test_a_single_run_has_a_page(tmp_path):

@@ -85,7 +85,8 @@ def test_scans_compete_each_by_itself():
     assert groups(search(trials=8)) == [1, 3, 2, 2]
     assert groups(search("random", trials=8)) == [8]
     few = {"loss.alpha": Space(options=[2, 4]), "loss.base": Space(0, 1, 0.1)}
-    assert groups(search(trials=12, space=few)) == [1, 2, 5, 4]  # the first key has two values: the rest is drawn
+    assert groups(search(trials=12, space=few)) == [1, 2, 9]  # the first key has two values: the rest is the other's
+    assert groups(search(trials=99, space=few)) == [1, 2, 11]  # and no more than there are
 
 
 def test_grid_has_every_combination_once():

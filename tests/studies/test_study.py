@@ -13,7 +13,7 @@ from nearkin.runs.store import Store
 from nearkin.studies._local import LocalProcesses
 from nearkin.studies.grid import read_study
 from nearkin.studies.runner import jobs_of, take_part, tasks_of, write_study
-from nearkin.studies.summary import rows_of, table_of, write_summary
+from nearkin.studies.summary import rows_of, tables_of, write_summary
 
 
 def write(tmp_path, tiny, **content):
@@ -54,7 +54,8 @@ def test_a_study_runs_skips_and_averages(tiny, tmp_path):
         first = next(csv.DictReader(table))
     assert first["method"] == "untrained"
     assert float(first["recall@1"]) == rows[0].mean["recall@1"]
-    shown = dict(zip([c.title for c in table_of(study, rows).shown], table_of(study, rows).texts()[0], strict=True))
+    (table,) = tables_of(study, rows)
+    shown = dict(zip([c.title for c in table.shown], table.texts()[0], strict=True))
     assert shown["recall@1 %"].startswith(f"{100 * rows[0].mean['recall@1']:.2f} ± ")
     with open(tmp_path / "small-seeds.csv") as table:  # and every run's own values
         own = [line for line in csv.DictReader(table) if line["method"] == "trained"]

@@ -2,9 +2,10 @@
 
 from nearkin.analysis.activation import Activation
 from nearkin.analysis.base import Analysis
+from nearkin.analysis.centres import Centres
 from nearkin.analysis.corruptions import Corruptions
 from nearkin.analysis.embedded import TrainingSet, training_set
-from nearkin.analysis.perform import Analysed, analyse
+from nearkin.analysis.perform import Analysed, analyse, analyse_study
 from nearkin.analysis.properties import Properties
 from nearkin.analysis.prototypes import Prototypes, prototypes, prototypes_of
 from nearkin.analysis.saliency import Saliency
@@ -16,6 +17,7 @@ __all__ = [
     "Activation",
     "Analysed",
     "Analysis",
+    "Centres",
     "Corruptions",
     "Properties",
     "Prototypes",
@@ -25,6 +27,7 @@ __all__ = [
     "TrainingSet",
     "Weights",
     "analyse",
+    "analyse_study",
     "prototypes",
     "prototypes_of",
     "training_set",

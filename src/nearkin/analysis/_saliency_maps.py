@@ -90,6 +90,7 @@ MEASURES: dict[str, Measure] = {
 VARIANTS: list[tuple[str, str, Any, Measure]] = [  # loss, setting, value: another measure than the default's
     ("contrastive", "form", "cosine", Measure("cosine", FORMULA)),
     ("contrastive", "form", "similarity", Measure("cosine", FORMULA)),
+    ("margin", "form", "similarity", Measure("cosine", FORMULA)),
     ("npair", "unit", True, Measure("cosine", FORMULA)),
     ("triplet", "squared", False, Measure("euclid", KOBS)),
 ]

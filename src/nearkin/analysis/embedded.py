@@ -58,6 +58,20 @@ def check_finished(run: Run) -> None:
         raise NearkinError(f"run {run.hash} is not finished; start the same training again to finish it")
 
 
+def learned(run: Run, what: str) -> dict[str, Tensor]:
+    """What the objective of a finished run has learned for its classes, such as `loss.proxies`; `what` they are, for
+    messages."""
+    check_finished(run)
+    if not run.result["epochs_trained"]:
+        raise NearkinError(f"run {run.hash} has train.epochs=0: nothing trained its {what}")
+    if run.spec.method is not None:
+        raise NearkinError(f"run {run.hash} has method={run.spec.method.name}, which trains several sets of {what}")
+    objective: dict[str, Tensor] = (run.load("model.pt") or {}).get("objective", {})
+    if "loss.proxies" not in objective:
+        raise NearkinError(f"{run.path}/model.pt holds no {what} (loss.proxies)")
+    return objective
+
+
 def check_tested(run: Run) -> None:
     """Refuse a run that is not tested."""
     if not run.final:

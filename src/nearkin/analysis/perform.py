@@ -1,7 +1,7 @@
 """`nearkin.analyse`: an analysis of stored runs, each by itself or all together, and where the results are stored."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from nearkin.progress import note_once
 from nearkin.registry import ANALYSES
 from nearkin.runs.listing import Where, where_words
 from nearkin.runs.store import Store
+from nearkin.studies.cells import Study
 
 FILES = (".npz", ".parquet")  # of embeddings
 NOT_IN_NAMES = re.compile(r"[^\w.=,+ -]")  # of folders
@@ -101,6 +102,19 @@ def analyse(
         [chart for one in done.values() for chart in one.charts],
         [file for one in done.values() for file in one.files],
     )
+
+
+def analyse_study(study: Study, runs: Path | str = "runs") -> Iterator[Analysed]:
+    """The analyses that the file of a study names, once its runs are stored: of each data set by itself.
+
+    Parameters:
+        study: the study.
+        runs: the folder of the stored runs.
+    """
+    several = len(study.data_sets) > 1
+    for name, options in study.analyses.items():
+        for data in study.data_sets:
+            yield analyse(name, study.name, runs=runs, where=(f"data.name={data}",) if several else (), **options)
 
 
 def subjects(names: Sequence[str], runs: Path | str = "runs", where: Where = ()) -> Gathered:

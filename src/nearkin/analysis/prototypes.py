@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from nearkin.analysis.base import Analysis
-from nearkin.analysis.embedded import check_finished, training_set
+from nearkin.analysis.embedded import learned, training_set
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
 from nearkin.present import Chart, Column, Heatmap, Pictures, Points, Table, coloured
@@ -196,15 +196,7 @@ def prototypes_of(run: Run) -> Prototypes:
             f"run {run.hash} has loss.graph={graph} loss.distribution_loss=false: nothing trained its prototypes; "
             "they are with loss.graph=soft or loss.distribution_loss=true"
         )
-    check_finished(run)
-    if not run.result["epochs_trained"]:
-        raise NearkinError(f"run {run.hash} has train.epochs=0: nothing trained its prototypes")
-    if run.spec.method is not None:
-        method = run.spec.method.name
-        raise NearkinError(f"run {run.hash} has method={method}, which trains several sets of prototypes")
-    learned = (run.load("model.pt") or {}).get("objective", {})
-    if "loss.proxies" not in learned:
-        raise NearkinError(f"{run.path}/model.pt holds no learned means (loss.proxies)")
-    mu, v = learned["loss.proxies"], learned.get("loss.v")
+    objective = learned(run, "prototypes")
+    mu, v = objective["loss.proxies"], objective.get("loss.v")
     seen = training_set(run)
     return prototypes(mu.float().numpy(), None if v is None else v.float().numpy(), seen.x, seen.labels, seen.classes)

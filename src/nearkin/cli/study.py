@@ -1,7 +1,7 @@
 """`nearkin study`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from nearkin.cli.screen import say
 from nearkin.cli.train import resumable
 from nearkin.config.parse import parse_words
 from nearkin.runs.store import Store
+
+if TYPE_CHECKING:
+    from nearkin.tuning.study import Studied
 
 
 def study_command(
@@ -86,8 +89,21 @@ def study_command(
         if done.study.tune is not None:
             asked = "" if trials is None else f" --trials {trials}"
             say(f"all trials: nearkin study {file} --show-trials{asked}{runs_option(runs)}")
+        if done.study.analyses:
+            _analyse(done)
         if tune_only:
             say(f"beside the default settings: nearkin study {file}{runs_option(runs)}")
     if reasons := failures(jobs, word):
         say(*reasons, error=True)
         raise typer.Exit(1)
+
+
+def _analyse(done: "Studied") -> None:
+    """Write the analyses that the file names, unless another call still has runs of it."""
+    from nearkin.analysis import analyse_study
+
+    if any(job.state == "elsewhere" for job in done.jobs):
+        say(f"analyses ({', '.join(done.study.analyses)}): the same command writes them once all parts are done")
+        return
+    for analysed in analyse_study(done.study, done.store.root):
+        say(analysed)

@@ -45,8 +45,14 @@ def notes_of(gathered: Gathered, comparison: Comparison) -> list[str]:
 def _missing_places(methods: Sequence[Method]) -> list[str]:
     """Rows whose mean is over other settings or folds than that of the rest."""
     notes = []
+    without = [method.name for method in methods if {place.fold for place in method.row.places} == {None}]
+    if 0 < len(without) < len(methods):
+        notes.append(
+            f"{and_more(without, 3)} {'have' if len(without) > 1 else 'has'} no folds: not compared with rows that have"
+        )
     for what, part in (("settings", lambda place: " ".join(place.setting)), ("folds", lambda place: str(place.fold))):
-        parts = {method.name: dict.fromkeys(map(part, method.row.places)) for method in methods}
+        rows = [method for method in methods if what == "settings" or method.name not in without]
+        parts = {method.name: dict.fromkeys(map(part, method.row.places)) for method in rows}
         for name, present in parts.items():
             lacking = [
                 words for words in dict.fromkeys(p for row in parts.values() for p in row) if words not in present

@@ -10,7 +10,7 @@ from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method
 from nearkin.comparison.rows import beside, methods_of, with_all_folds
 from nearkin.errors import NearkinError, choices
-from nearkin.evaluation.metrics.base import metric_of, parse
+from nearkin.evaluation.metrics.base import EPOCH, OF_RUNS, metric_of, parse
 from nearkin.progress import track
 from nearkin.registry import METRICS
 from nearkin.runs.test import test
@@ -72,8 +72,8 @@ class Comparison:
 
 def canonical_metric(metric: str) -> str:
     """The name that results have; an unknown one is an error."""
-    if metric.startswith(("train.", "validation ")):
-        name = metric.removeprefix("validation ").removeprefix("train.").partition("@")[0]
+    if metric.startswith(OF_RUNS):
+        name = metric.removeprefix(EPOCH).removeprefix("validation ").removeprefix("train.").partition("@")[0]
         if name not in METRICS:
             raise NearkinError(f"metric={metric}: {choices(name, METRICS.names())}")
         return metric
@@ -99,7 +99,7 @@ def compare(
         gathered: the stored runs.
         by: what rows are: axes of the study or settings; None: all axes, or the loss. Runs of several data sets need
             `data` among them: values on different images are never averaged or subtracted.
-        metric: a test metric, train.* or `validation ...`.
+        metric: a test metric, train.*, `validation ...` or `epoch of best ...`.
         reading: which epoch (studies/readings.py).
         evaluation: of folds: separated, or concatenated.
         within: a difference that is small enough to be called equivalent; None: one point of a share.
@@ -161,7 +161,7 @@ def measure_missing(gathered: Gathered, metric: str, evaluation: str = "separate
 
 def lacks(member: Member, metric: str) -> bool:
     """Is a test metric not stored for a tested run, or not for every epoch of its test curve?"""
-    if metric.startswith(("train.", "validation ")):
+    if metric.startswith(OF_RUNS):
         return False
     curve = member.run.read_json("curve.json")["epochs"] if (member.run.path / "curve.json").exists() else []
     return metric not in member.run.metrics() or any(metric not in point["metrics"] for point in curve[:1])

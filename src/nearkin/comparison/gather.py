@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +13,23 @@ from nearkin.config.parse import flatten, read_yaml
 from nearkin.config.spec import ALIASES
 from nearkin.consent import import_paths, note_stored
 from nearkin.errors import NearkinError, and_more, choices
+from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.runs.listing import Where, conditions, state, where_words
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import values_per_query
 from nearkin.statistics.unit import ByClass, by_class
 from nearkin.storage import without_sum
 from nearkin.studies.baselines import ANY, baseline_of
-from nearkin.studies.readings import read
+from nearkin.studies.readings import best_epoch, read
 from nearkin.studies.runner import REFUSED
 
 MOST_NAMED = 5  # runs that a command names
 LOSS = ("loss", "loss.name")  # settings that an untrained network does not have
 CELL = {"fold": None, "baseline": None, "error": None, "trials": 0, "searched_epochs": 0}  # in files without the key
-LISTS, WORDS = ("axes", "metrics", "readings", "evaluations"), ("select", "twin", "file")  # of study.json
+LISTS, PLAIN = (
+    ("axes", "metrics", "readings", "evaluations"),
+    ("select", "twin", "file", "data_metrics"),
+)  # of study.json
 
 
 @dataclass
@@ -74,7 +78,9 @@ class Member:
         return str(self.settings[setting])
 
     def value(self, metric: str, reading: str = "chosen") -> float | None:
-        """A test metric, train.NAME or `validation NAME`; None where it is not stored."""
+        """A test metric, train.NAME, `validation NAME` or `epoch of best NAME`; None where it is not stored."""
+        if metric.startswith(EPOCH):
+            return best_epoch(self.run, metric.removeprefix(EPOCH)) if self.done and not self.untrained else None
         select = metric.removeprefix("validation ")
         numbers = read(self.run, "chosen" if select != metric else reading, select) if self.done else {}
         value = numbers.get(metric)
@@ -117,6 +123,7 @@ class Gathered:
     store: Store
     axes: tuple[str, ...] = ()  # of a study
     metrics: tuple[str, ...] = ()
+    data_metrics: Mapping[str, Sequence[str]] = field(default_factory=dict)  # data set -> those of its table
     select: str = "map_at_r"  # what chose the epochs
     readings: tuple[str, ...] = ("chosen",)
     evaluations: tuple[str, ...] = ("separated",)
@@ -288,7 +295,7 @@ def _from_study(content: dict[str, Any], store: Store) -> Gathered:
         else:
             members.append(Member(labels, cell["seed"], run=run, **{key: cell[key] for key in CELL}))
     about: dict[str, Any] = {key: tuple(content[key]) for key in LISTS if key in content}
-    about |= {key: content[key] for key in WORDS if key in content}
+    about |= {key: content[key] for key in PLAIN if key in content}
     return Gathered(content["name"], members, store, absent=absent, **about)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.comparison.method import Method, kind_of
 from nearkin.config.spec import ALIASES, UNHASHED
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import OF_RUNS, metric_of
 from nearkin.statistics.unit import Key, Place, Row
 from nearkin.studies.baselines import ANY, is_fitted
 from nearkin.studies.joined import stored_joined
@@ -106,7 +106,7 @@ def row_of(
     runs = {Key(member.seed, Place(setting(member), member.fold)): member for member in members if member.done}
     value_of = value or (lambda member: member.value(metric, reading))
     values = {key: number for key, member in runs.items() if (number := value_of(member)) is not None}
-    of_test = value is None and reading == "chosen" and not metric.startswith(("train.", "validation "))
+    of_test = value is None and reading == "chosen" and not metric.startswith(OF_RUNS)
     if not of_test or metric_of(metric).kind != "query":
         return Row(name, values)
     queries = next(iter(runs.values())).queries if runs else None

@@ -19,7 +19,7 @@ from nearkin.comparison.verdicts import (
 )
 from nearkin.comparison.words import ALL_PAIRS, NOT_TESTED, family_words, first_words, kinds_words
 from nearkin.errors import NearkinError
-from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
+from nearkin.evaluation.metrics.base import OF_RUNS, difference_unit, metric_of, unit_of
 from nearkin.present import Column, Table
 from nearkin.statistics.verdict import Pair
 from nearkin.studies.readings import READINGS
@@ -55,7 +55,7 @@ def leaderboard(comparison: Comparison) -> Table:
         rows.append([method.name, method.kind, low, high, len(method.values), *numbers, method.name in tied])
     epoch = READINGS[comparison.reading][0]
     title = f"{comparison.data}: test {metric}, epoch {epoch}; mean over seeds with 95 % interval"
-    if metric.startswith(("train.", "validation ")):
+    if metric.startswith(OF_RUNS):
         title = f"{comparison.data}: {metric}; mean over seeds with 95 % interval"
     intervals = [method.interval for method in comparison.methods if method.interval is not None]
     notes = [*first_words(comparison), *comparison.notes]

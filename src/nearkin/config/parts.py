@@ -158,8 +158,8 @@ class DataSpec(Part):
         "data.crop. `resize_crop`: a square of data.crop pixels at a random place of the image whose shorter side has "
         "data.resize pixels, so that objects keep their scale and shape; data.crop_scale and data.crop_ratio are then "
         "refused.",
-        source="resized_crop as Roth et al. 2020, Musgrave et al. 2020 and HIST have it; resize_crop as the text of "
-        "Psomas 2020 has it, section 3.5.1.",
+        source="resized_crop as Roth et al. 2020, Musgrave et al. 2020, Psomas 2020 and HIST have it; resize_crop as "
+        "section 3.5.1 of Psomas 2020 describes it of other papers.",
         read=lambda run: run.crops,
     )
     crop_scale: tuple[float, float] | None = born(

@@ -28,9 +28,14 @@ class Rule(NamedTuple):
     source: str
 
     def fits(self, words: Mapping[str, Any]) -> bool:
-        """Does the case of this rule apply?"""
+        """Does the case of this rule apply? In a resolved spec a part that is not there is null, in words `none`."""
+
+        def value(key: str) -> Any:
+            part, _, last = key.partition(".")
+            return "none" if last == "name" and words.get(part, last) is None else words.get(key)
+
         return all(
-            words.get(key) in (values if isinstance(values, list) else [values]) for key, values in self.case.items()
+            value(key) in (values if isinstance(values, list) else [values]) for key, values in self.case.items()
         )
 
 
@@ -56,6 +61,10 @@ class Recipe(NamedTuple):
             if rule.fits({**settings, **requested}):
                 _lay(settings, rule.use, requested)
         return settings
+
+    def network_settings(self) -> set[str]:
+        """The settings that it has by network: its batches, its schedule, ..."""
+        return {key for rule in self.rules if "model.backbone" in rule.case for key in rule.use}
 
     def overridden(self, words: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Key -> (what the recipe says, what the words of a spec say), where the two differ."""

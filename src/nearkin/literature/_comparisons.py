@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from nearkin.literature._evidence import Evidence, Joint, Parts, contrast, incomplete
+from nearkin.literature._evidence import Evidence, Joint, Parts, contrast, incomplete, level
 from nearkin.literature._experiments import Experiment
 from nearkin.literature._orders import correlations, gains, rank_order, ranks
 from nearkin.literature.matching import (
@@ -56,6 +56,17 @@ def _difference(condition: Mapping[str, Any], experiments: Sequence[Experiment])
         for pair in _pairs(condition, one)
         for metric, words, (x, y) in _measured(condition, one, pair)
     ]
+
+
+def _value(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Parts:
+    """The value of every row lies within bounds."""
+    parts: Parts = []
+    for one in experiments:
+        for method in condition["methods"]:
+            for row in one.rows_with(settings_of(method)):
+                for metric, words, (values,) in _measured(condition, one, [row]):
+                    parts.append(level(f"{values.name}{words}", values, metric, condition["between"]))
+    return parts
 
 
 def _mean_difference(condition: Mapping[str, Any], experiments: Sequence[Experiment]) -> Parts:
@@ -145,6 +156,7 @@ def _best_less_mean(condition: Mapping[str, Any], experiments: Sequence[Experime
 
 KINDS: dict[str, Callable[[Mapping[str, Any], Sequence[Experiment]], Parts]] = {
     "difference": _difference,
+    "value": _value,
     "mean difference": _mean_difference,
     "best": _best,
     "spread": _spread,

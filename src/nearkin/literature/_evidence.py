@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from nearkin.evaluation.metrics.base import metric_of
+from nearkin.evaluation.metrics.base import EPOCH, metric_of
 from nearkin.statistics.intervals import ALPHA
 from nearkin.statistics.paired import Difference, paired, resolution
 from nearkin.statistics.unit import FEW, LEAST_SEEDS, ClassDifferences, Common, Nothing, Row, class_differences, common
@@ -113,7 +113,7 @@ def contrast(words: str, pairs: Sequence[tuple[Row, Row, float]], metric: str, b
     shared = common(rows)
     if isinstance(shared, Nothing):
         return Evidence(words, claimed(bounds), reason=shared.reason)
-    scale, unit = (100.0, "points") if metric_of(metric).is_share else (1.0, "")
+    scale, unit = scale_of(metric)
     place = {id(row): i for i, row in enumerate(rows)}
     weights = np.zeros(len(rows))
     for first, second, weight in pairs:
@@ -129,6 +129,21 @@ def contrast(words: str, pairs: Sequence[tuple[Row, Row, float]], metric: str, b
         least_std=scale * least,
         classes=_classes(pairs, shared, scale),
     )
+
+
+def level(words: str, row: Row, metric: str, bounds: Bounds) -> Evidence:
+    """The value of one row, seed by seed, against the bounds that are claimed; epochs are whole numbers."""
+    scale, unit = scale_of(metric)
+    least = resolution(row.queries) if metric_of(metric).kind == "query" else 1 / math.sqrt(12)
+    values = scale * np.array(list(row.values.values()))
+    return weighed(words, values, bounds, "%" if unit == "points" else unit, least_std=scale * least)
+
+
+def scale_of(metric: str) -> tuple[float, str]:
+    """By what a value of a metric is multiplied where it is shown, and the unit of differences."""
+    if metric.startswith(EPOCH):
+        return 1.0, "epochs"
+    return (100.0, "points") if metric_of(metric).is_share else (1.0, "")
 
 
 def weighed(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.literature.matching import SEPARATED, StudyRow, fits, grouped, settings_of, shared_keys, words_of
 from nearkin.statistics.unit import Row
 
@@ -31,7 +32,7 @@ class Missing:
         for metric, evaluation in self.metrics:
             joined = "" if evaluation == SEPARATED else f" --evaluation {evaluation}"
             words = f"the metric {metric}{' of joined folds' if joined else ''}"
-            if not metric.startswith("train."):  # which training leaves, or nobody can measure
+            if not metric.startswith(("train.", EPOCH)):  # which training leaves, or nobody can measure
                 words += f": `nearkin compare {study}{joined} --metric {metric}` measures it"
             metrics.append(words)
         return [*metrics, *self.rows]

@@ -60,6 +60,7 @@ class PublishedTable:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()  # sentences that no code can find
     flags: tuple[Flag, ...] = ()  # what _flags.py finds
+    runs: int | None = None  # of every row: seeds; None where the source does not say how many
     kind: str = "results"  # results; or settings, of a set-up: there is nothing to reproduce in it
 
     @property

@@ -26,7 +26,7 @@ class NPair(Loss):
     from its generator.
 
     Source: Sohn 2016 (NeurIPS); pairing="anchor" and ν = 0.005 as in Roth et al. 2020 (eq. 4; the code has the plain
-    norm), pairing="class" as in Sohn, unit=True as in Psomas 2020 (eq. 2.22).
+    norm), pairing="class" as in Sohn; Psomas 2020 has pairing="class" and unit=True (eq. 2.22).
 
     Parameters:
         pairing: "anchor" takes every anchor with all its negatives; "class" takes Sohn's one random pair per class,

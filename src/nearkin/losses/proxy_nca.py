@@ -31,7 +31,8 @@ class ProxyNCA(_ProxyNCA):
     rate. It takes no miner.
 
     Source: Movshovitz-Attias et al. 2017 (ICCV); scale 3, start and learning rate of the proxies as in the code of Roth
-    et al. 2020 (eq. 13 prints plain, unscaled distances).
+    et al. 2020 (eq. 13 prints plain, unscaled distances). The exponents of Psomas 2020 are plain inner products (eq.
+    2.27): scale = √½.
 
     Parameters:
         num_classes: C, the number of classes; at least 2. Labels are 0 to C - 1.
@@ -46,7 +47,7 @@ class ProxyNCA(_ProxyNCA):
     """
 
     paper = "Movshovitz-Attias et al. 2017"
-    search: ClassVar = {**ProxyLoss.search, "scale": Space(1, 10, log=True)}
+    search: ClassVar = {**ProxyLoss.search, "scale": Space(0.5, 10, log=True)}
 
     def __init__(self, num_classes: int, dim: int, *, scale: float = 3.0):
         super().__init__(num_classes, dim)

@@ -1,13 +1,19 @@
 """How training went: time, learning curves, and epochs to the chosen one."""
 
 import statistics
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from nearkin.comparison.compare import best_first
+from nearkin.comparison.rows import row_of, setting_of
+from nearkin.comparison.words import kinds_words
+from nearkin.evaluation.metrics.base import EPOCH
 from nearkin.pages._base import Grid, Part, Section
 from nearkin.pages._board import Board, by_board
 from nearkin.pages._members import final_of
 from nearkin.pages._words import called, ends, mean_columns, means_figure, metric_column, span_columns
-from nearkin.present import Column, Lines, Points, Table
+from nearkin.present import Column, Dots, Lines, Points, Table
 from nearkin.units import COUNT, NUMBER, SECONDS
 
 SHOWN = 8  # lines that a figure shows before a click
@@ -21,7 +27,7 @@ STOPPED = (
 def section(boards: list[Board]) -> Section | None:
     """None where nothing was trained."""
     lead = "What it cost, how the curves went, and when the chosen epoch came."
-    return by_board(boards, "training", "Training", lead, _time, _curves, _epochs)
+    return by_board(boards, "training", "Training", lead, _time, _curves, _convergence, _epochs)
 
 
 def _time(board: Board) -> list[Part]:
@@ -88,6 +94,34 @@ def _curves(board: Board) -> list[Part]:
         }
         parts.append(means_figure(Lines, table, metric, board.slicing(), notes=notes, **looks))
     return parts
+
+
+def _convergence(board: Board) -> list[Part]:
+    """The epoch at which each method was best, by kind of loss, and what the two kinds differ by."""
+    for metric in dict.fromkeys((board.gathered.select, board.metric)):
+        key = f"{EPOCH}{metric}"
+        methods = [method for method in board.by_metric(key).values() if method.trained and method.interval is not None]
+        if methods:
+            break
+    else:
+        return []
+    methods = sorted(best_first(methods, key), key=lambda method: method.kind)
+    rows = [[method.name, method.kind, *ends(method.interval), len(method.values)] for method in methods]
+    table = Table("convergence", ["method", "kind", *mean_columns(key), Column("seeds", unit=COUNT)], rows)
+    looks = {
+        "title": "Convergence: the epoch at which each method was best",
+        "x": "method",
+        "by": "kind",
+        "alt": f"One point per method: its {called(key)}, with the interval over seeds, by kind of loss.",
+    }
+    ranked, setting = board.ranked, partial(setting_of, keys=board.ranked.block_keys)
+    alone = [replace(m, row=row_of(m.name, m.members, key, setting=setting)) for m in ranked.trained]
+    words = kinds_words(replace(ranked, metric=key, methods=[method for method in alone if method.values], within=None))
+    notes = [
+        "The first epoch with the highest value, on validation images where there are any, else on the test curve."
+    ]
+    notes += [f"Epochs: {line}." for line in words]
+    return [means_figure(Dots, table, key, board.slicing(), notes=notes, **looks)]
 
 
 def _epochs(board: Board) -> list[Part]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,11 @@ def stored_metrics(gathered: Gathered) -> list[str]:
 
 
 def missing(gathered: Gathered, metrics: Iterable[str]) -> list[str]:
-    """For each of these metrics that not all runs have: the command that measures it."""
-    words = {metric: _not_stored(gathered, metric) for metric in metrics}
+    """For each of these metrics that not all runs have whose data set it is for: the command that measures it."""
+    words = {}
+    for metric in metrics:
+        on = [m for m in gathered.members if metric in gathered.data_metrics.get(m.settings["data.name"], (metric,))]
+        words[metric] = _not_stored(replace(gathered, members=on), metric)
     return [f"{called(metric)} is {command}." for metric, command in words.items() if command is not None]
 
 

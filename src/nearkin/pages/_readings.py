@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nearkin.comparison.method import Method
-from nearkin.evaluation.metrics.base import difference_unit, metric_of
+from nearkin.evaluation.metrics.base import OF_RUNS, difference_unit, metric_of
 from nearkin.pages._base import Grid, Part, Section, Words
 from nearkin.pages._board import Board, by_board
 from nearkin.pages._words import called, cut_note, ends, mean_columns
@@ -17,7 +17,7 @@ from nearkin.units import COUNT
 
 def section(boards: list[Board]) -> Section | None:
     """None where no test curve is stored, or where the metric is none of the test."""
-    if boards[0].metric.startswith(("train.", "validation ")):
+    if boards[0].metric.startswith(OF_RUNS):
         return None
     lead = "The literature mostly reports the epoch that was best on the test images. It is no result: they chose it."
     return by_board(boards, "readings", "What picking the epoch on test images would give", lead, _readings)

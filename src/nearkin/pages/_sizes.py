@@ -8,6 +8,7 @@ import numpy as np
 from nearkin.comparison.gather import Member
 from nearkin.comparison.method import kind_of
 from nearkin.comparison.rows import row_of
+from nearkin.config.recipes import Recipe, names
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.pages._base import Part, Section
 from nearkin.pages._board import Board, by_board
@@ -44,17 +45,29 @@ def section(boards: list[Board]) -> Section | None:
     return by_board(boards, "settings", "Settings, as the literature draws them", lead, _curves, _rho_bars, _recalls)
 
 
-def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> dict[str, list[Member]]:
-    """Trained members that differ in nothing but one setting, and in settings that begin with what goes with it; by
-    what the study calls all of a group's members, else by the loss. A star tells equal names apart."""
+def published_beside(member: Member, key: str) -> set[str]:
+    """The settings that belong to the network of a member as its recipe has them: where networks are compared, each is
+    trained as published. What a study sets otherwise is none of them."""
+    name = member.settings.get("recipe")
+    if key != "model.backbone" or name not in names():
+        return set()
+    recipe = Recipe.named(name)
+    return recipe.network_settings() - recipe.overridden(member.settings).keys()
 
-    def free(name: str) -> bool:
-        return name == key or name in ALWAYS or (name.startswith(beside) and name not in NEVER)
+
+def groups_of(members: Iterable[Member], key: str, beside: tuple[str, ...] = ()) -> dict[str, list[Member]]:
+    """Trained members that differ in nothing but one setting, in settings that begin with what goes with it, and in
+    what is published for their networks; by what the study calls all of a group's members, else by the loss. A star
+    tells equal names apart."""
+
+    def free(name: str, published: set[str]) -> bool:
+        return name == key or name in ALWAYS or name in published or (name.startswith(beside) and name not in NEVER)
 
     groups: dict[tuple[Any, ...], list[Member]] = {}
     for member in members:
         if not member.untrained:
-            rest = sorted((name, str(value)) for name, value in member.settings.items() if not free(name))
+            published = published_beside(member, key)
+            rest = sorted((name, str(value)) for name, value in member.settings.items() if not free(name, published))
             groups.setdefault((kind_of(member), *rest), []).append(member)
     names: dict[str, list[Member]] = {}
     for alike in groups.values():
@@ -95,7 +108,7 @@ def _curves(board: Board) -> list[Part]:
 def _curve(board: Board, key: str) -> list[Part]:
     (name, beside), metric = VARIED[key], board.metric
     rows: list[list[Any]] = []
-    lines = []
+    lines, shown = [], list[Member]()
     candidates = [member for member in board.members if member.settings.get(key) is not None]
     for label, members in groups_of(candidates, key, beside).items():
         values = sorted({m.settings[key] for m in members}, key=lambda v: (isinstance(v, str), v))
@@ -104,6 +117,7 @@ def _curve(board: Board, key: str) -> list[Part]:
         points = {value: _row(label, [m for m in members if m.settings[key] == value], metric) for value in values}
         points = {value: row for value, row in points.items() if row.values}
         lines.append(points.values())
+        shown += members
         rows += [[label, value, *_cells(row, metric)] for value, row in points.items()]
     if not rows:
         return []
@@ -118,7 +132,25 @@ def _curve(board: Board, key: str) -> list[Part]:
         "visible": 10,
         "alt": f"{called(metric)} over {name}, {', '.join(map(str, values))}: mean and 95 % interval over seeds.",
     }
-    return [means_figure(Lines, table, metric, Slicing(), notes=_unlike(lines), **looks)]
+    notes = [*_unlike(lines), *_published_words(shown, key)]
+    return [means_figure(Lines, table, metric, Slicing(), notes=notes, **looks)]
+
+
+def _published_words(members: Sequence[Member], key: str) -> list[str]:
+    """What differs beside the networks, because each is trained as published."""
+    values: dict[str, dict[str, list[str]]] = {}  # setting -> value -> networks
+    for member in members:
+        for name in sorted(published_beside(member, key) - {key}):
+            if name in member.settings and not name.startswith(VARIED[key][1]):
+                networks = values.setdefault(name, {}).setdefault(str(member.settings[name]), [])
+                networks += [str(member.settings[key])] * (str(member.settings[key]) not in networks)
+    words = [
+        f"{name} " + ", ".join(f"{value} ({', '.join(networks)})" for value, networks in by_value.items())
+        for name, by_value in values.items()
+        if len(by_value) > 1
+    ]
+    said = "Each network is trained as its recipe has it, so that other settings differ with it"
+    return [f"{said}: {'; '.join(words)}."] if words else []
 
 
 def _rho_bars(board: Board) -> list[Part]:

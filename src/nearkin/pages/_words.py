@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nearkin.evaluation.metrics.base import difference_unit, metric_of, unit_of
+from nearkin.evaluation.metrics.base import OF_RUNS, difference_unit, metric_of, unit_of
 from nearkin.pages._base import Figure
 from nearkin.pages._slicing import Slicing
 from nearkin.present import Chart, Column, Table
@@ -32,7 +32,7 @@ MAP_AT_R = (
 
 def called(metric: str) -> str:
     """A metric as papers write it: MAP@R, Recall@1."""
-    before = next((start for start in ("validation ", "train.") if metric.startswith(start)), "")
+    before = next((start for start in OF_RUNS if metric.startswith(start)), "")
     name, at, k = metric.removeprefix(before).partition("@")
     words = CALLED.get(name, name) + at + k
     return f"{before}{words}" if before != "train." else f"{words} (training images)"

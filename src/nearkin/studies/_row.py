@@ -18,6 +18,7 @@ class Row:
     reading: str = "chosen"
     budget: dict[str, str] = field(default_factory=dict)
     lacks: tuple[int, ...] = ()  # folds that its values do without
+    data: str = ""  # the name of its data set
 
     @property
     def seeds(self) -> int:

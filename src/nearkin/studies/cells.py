@@ -1,7 +1,7 @@
 """What a study is once its file is read: cells, and the table that is wanted of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nearkin.config.spec import RunSpec
@@ -29,10 +29,14 @@ class Study:
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...]  # of the test; train.* of the training embeddings
     text: str = ""  # the file as it was read
-    twin: str = ""  # the published table that it repeats
+    twin: tuple[str, ...] = ()  # the published tables and figures that it repeats (studies/twin.py)
     readings: tuple[str, ...] = ("chosen",)  # which epochs of a run are told (studies/readings.py)
     evaluations: tuple[str, ...] = ("separated",)  # of folds: each by itself, or their embeddings joined
     tune: Mapping[str, Any] | None = None  # how the settings of its rows are searched (tuning/plan.py)
+    differs: Mapping[str, str] = field(default_factory=dict)  # what is not as in its twin on purpose -> why
+    analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # written after its runs -> options
+    data_metrics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # data set -> the metrics of its table
+    without: tuple[str, ...] = ()  # data sets of the file that no root was given for
 
     @property
     def select(self) -> str:
@@ -40,14 +44,20 @@ class Study:
         return self.cells[0].spec.train.select if self.cells else "map_at_r"
 
     @property
-    def columns(self) -> list[str]:
-        """What its table shows: validation first, then what was asked for."""
-        return [f"validation {self.select}", *self.metrics]
+    def data_sets(self) -> list[str]:
+        """The names of the data sets that its runs are on."""
+        return list(dict.fromkeys(cell.spec.data.name for cell in self.cells))
 
-    @property
-    def asked(self) -> list[str]:
-        """The metrics that a test has to give."""
-        return [metric for metric in self.metrics if not metric.startswith("train.")]
+    def columns_on(self, data: str | None = None) -> list[str]:
+        """What its table of a data set shows, or all of them together: validation first, then what was asked for."""
+        return [
+            f"validation {self.select}",
+            *(self.metrics if data is None else self.data_metrics.get(data, self.metrics)),
+        ]
+
+    def asked_on(self, data: str | None = None) -> list[str]:
+        """The metrics that a test on a data set has to give, or any of its tests."""
+        return [metric for metric in self.columns_on(data)[1:] if not metric.startswith("train.")]
 
     @property
     def headings(self) -> list[str]:

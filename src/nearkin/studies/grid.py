@@ -1,7 +1,8 @@
 """A study: a base spec, axes, seeds; every combination is a run, found by its hash or trained.
 
     name: demo
-    twin: Roth et al. 2020, table 4             # the published table that it repeats, if any
+    twin: [roth_t4]                             # the published tables that it repeats, by `nearkin published`
+    differs: {column NMI: why}                  # what of them is not so here, on purpose
     base: {dataset: glyphs, dim: 64, epochs: 4}
     bases:                                      # several of them: laid over `base`, the first axis
       resnet50: {backbone: resnet50, weights: imagenet}
@@ -13,9 +14,10 @@
     seeds: [0, 1]
     folds: all                                  # of protocol kfold or mlrc; or a list
     evaluations: [separated, concatenated]
-    metrics: [recall@1, map_at_r, train.rho]
+    metrics: [recall@1, map_at_r, train.rho]    # or data set -> its columns: {cub: [recall@1], sop: [recall@10]}
     readings: [chosen, last, test_best]         # which epochs the table tells
     baselines: customary                        # pooled and random_head; or all, none, a list
+    analyses: [saliency]                        # written after the runs; or with options, {saliency: {images: 500}}
     tune: {trials: 20}                          # a search for every row, and tuned rows beside the default ones
     real: {base: {dataset: cub}, seeds: [0, 1, 2]}      # what takes the place of the above when root=DIR is given
 
@@ -37,17 +39,20 @@ from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import parse
 from nearkin.protocols.folds import Folds
-from nearkin.registry import hyperparameters
+from nearkin.registry import ANALYSES, hyperparameters
 from nearkin.runs.fit import SPACE
+from nearkin.studies._roots import split_roots, with_roots
 from nearkin.studies.baselines import baseline_cells, parse_baselines
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.readings import READINGS
+from nearkin.studies.twin import parse_differs, parse_twin
 
 __all__ = ["Cell", "Study", "read_study"]
 
 KEYS = (
     "name",
     "twin",
+    "differs",
     "base",
     "bases",
     "axes",
@@ -57,6 +62,7 @@ KEYS = (
     "metrics",
     "readings",
     "baselines",
+    "analyses",
     "tune",
     "real",
 )
@@ -71,7 +77,8 @@ def read_study(
 
     Parameters:
         file: the YAML file, or its content as a tree, which needs a `name`.
-        words: settings over the base, as `root=DIR` on the command line.
+        words: settings over the base, as `root=DIR` on the command line; of a study on several data sets
+            `root.cub=DIR root.cars196=DIR`: what has no folder is left out.
         tune: settings over `tune` of the file.
     """
     if isinstance(file, Mapping):
@@ -83,7 +90,8 @@ def read_study(
     else:
         path = Path(file)
         tree, text = read_yaml(path), path.read_text()
-    content = _real(tree, canonical(words or {}), path)
+    words, roots = split_roots(words or {})
+    content = _real(tree, bool(roots) or "data.root" in canonical(words), path)
     for key in content:
         if key not in KEYS:
             raise NearkinError(f"unknown key {key!r} in {path}: {choices(str(key), KEYS)}")
@@ -94,15 +102,15 @@ def read_study(
         )
     if not any(content.get(key) for key in ("base", "bases", "axes")):
         raise NearkinError(f"{path} has neither base nor axes: there is nothing to run")
+    if not isinstance(base := content.get("base"), dict | None):
+        raise NearkinError(f"base={base!r} in {path}: must be a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     axes = _axes(content, path)
+    content, words, without = with_roots(content, words, roots, path)
+    if roots:
+        axes = _axes(content, path)
     seeds = _numbers(content.get("seeds", [0]), "seeds", path)
     readings = _some(content.get("readings", ["chosen"]), READINGS, "readings", path)
     evaluations = _some(content.get("evaluations", ["separated"]), EVALUATIONS, "evaluations", path)
-    metrics = content.get("metrics", ["recall@1", "map_at_r"])
-    if not isinstance(metrics, list) or not metrics:
-        raise NearkinError(
-            f"metrics={metrics!r} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
-        )
     baselines = parse_baselines(content.get("baselines", "customary"), str(path))
     cells = _cells(content, axes, seeds, words, path)
     if readings != ("chosen",):  # the test needs every epoch; no run's name changes
@@ -119,19 +127,32 @@ def read_study(
         names = (*axes, SETTINGS)
         cells = [replace(cell, labels=(*cell.labels, "default")) for cell in cells]
     cells += baseline_cells(cells, names, baselines)
-    columns = [_metric(str(m)) for m in metrics]
+    data_metrics = _metrics(content.get("metrics", ["recall@1", "map_at_r"]), cells, path)
+    columns = list(dict.fromkeys(metric for metrics in data_metrics.values() for metric in metrics))
     _distinct([*names, "seeds", "evaluation", "epoch", "fold", "run", *columns], f"axes and metrics in {path}")
     return Study(
-        name, names, tuple(cells), tuple(columns), text, str(content.get("twin") or ""), readings, evaluations, tuning
+        name,
+        names,
+        tuple(cells),
+        tuple(columns),
+        text,
+        parse_twin(content.get("twin"), str(path)),
+        readings,
+        evaluations,
+        tuning,
+        parse_differs(content.get("differs"), str(path)),
+        analyses=_analyses(content.get("analyses", []), path),
+        data_metrics=data_metrics,
+        without=without,
     )
 
 
-def _real(content: dict[str, Any], words: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _real(content: dict[str, Any], is_real: bool, path: Path) -> dict[str, Any]:
     """The file as it is for the real data, if a root is given and the file knows them; else without `real`."""
     real = content.pop("real", None) or {}
     if not isinstance(real, dict) or "real" in real:
         raise NearkinError(f"real={real!r} in {path}: must hold keys of the study, such as {{base: {{dataset: cub}}}}")
-    return {**content, **real} if "data.root" in words else content
+    return {**content, **real} if is_real else content
 
 
 def _axes(content: Mapping[str, Any], path: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
@@ -162,8 +183,6 @@ def _cells(
     path: Path,
 ) -> list[Cell]:
     base = content.get("base")
-    if base is not None and not isinstance(base, dict):
-        raise NearkinError(f"base={base!r} in {path}: must be a mapping of words, such as {{dataset: glyphs, dim: 64}}")
     cells = []
     for place in itertools.product(*axes.values()):
         points = [point for _, point in place]
@@ -173,18 +192,19 @@ def _cells(
             for seed in seeds:
                 last = {"train.seed": seed} | ({} if fold is None else {"protocol.fold": fold})
                 cells.append(Cell(labels, seed, make_spec(base, *under, words, *points, last), fold))
+    if content.get("folds") is not None and all(cell.fold is None for cell in cells):
+        names = ", ".join(dict.fromkeys(str(cell.spec.protocol.name) for cell in cells))
+        raise NearkinError(
+            f"folds={content['folds']!r} in {path}: protocol={names} has no folds; kfold and mlrc have them"
+        )
     return cells
 
 
 def _folds(asked: Any, spec: Any, path: Path) -> list[Any]:
-    """The folds to train; [None] where the study has none."""
-    if asked is None:
-        return [None]
+    """The folds to train; [None] where the study or the protocol of a row has none."""
     protocol = spec.protocol.cls
-    if not (isinstance(protocol, type) and issubclass(protocol, Folds)):
-        raise NearkinError(
-            f"folds={asked!r} in {path}: protocol={spec.protocol.name} has no folds; kfold and mlrc have them"
-        )
+    if asked is None or not (isinstance(protocol, type) and issubclass(protocol, Folds)):
+        return [None]
     count = spec.protocol.params.get("folds", hyperparameters(protocol)["folds"].default)
     folds = list(range(count)) if asked == "all" else _numbers(asked, "folds", path)
     for fold in folds:
@@ -223,6 +243,34 @@ def _points(key: str, values: dict[str, Any] | list[Any]) -> list[tuple[str, dic
                 raise NearkinError(f"axis {key!r}: {label}: {words!r} is not a mapping, such as {{loss: triplet}}")
         return [(str(label), words or {}) for label, words in values.items()]
     return [(str(value), {key: value}) for value in values]
+
+
+def _metrics(listed: Any, cells: list[Cell], path: Path) -> dict[str, tuple[str, ...]]:
+    """Data set -> the columns of its table: one list for all, or one for each."""
+    data_metrics = {}
+    for name in dict.fromkeys(cell.spec.data.name for cell in cells):
+        metrics = listed.get(name) if isinstance(listed, dict) else listed
+        if not isinstance(metrics, list) or not metrics:
+            of = f" of {name}" if isinstance(listed, dict) else ""
+            raise NearkinError(
+                f"metrics={metrics!r}{of} in {path}: must be a list of names, such as [recall@1, map_at_r, train.rho]"
+            )
+        data_metrics[name] = tuple(_metric(str(metric)) for metric in metrics)
+        _distinct(list(data_metrics[name]), f"metrics in {path}")
+    return data_metrics
+
+
+def _analyses(listed: Any, path: Path) -> dict[str, dict[str, Any]]:
+    """Analysis -> its options."""
+    analyses = dict.fromkeys(listed) if isinstance(listed, list) else listed
+    if not isinstance(analyses, dict) or not all(isinstance(options, dict | None) for options in analyses.values()):
+        raise NearkinError(
+            f"analyses={listed!r} in {path}: must be a list, such as [saliency], or a mapping from names to options"
+        )
+    for name in analyses:
+        if name not in ANALYSES:
+            raise NearkinError(f"analyses={name} in {path}: {choices(str(name), ANALYSES.names())}")
+    return {str(name): dict(options or {}) for name, options in analyses.items()}
 
 
 def _metric(name: str) -> str:

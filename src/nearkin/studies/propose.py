@@ -4,7 +4,8 @@ that is killed and begun again goes on as if nothing had happened.
     tpe           Bergstra et al. 2011, by Optuna; the first quarter at random
     random        independent draws, by Optuna
     grid          all combinations of as many values of each key as the trials allow
-    coordinate    one key after the other, the others at the best values so far (Psomas 2020, section 5.2)
+    coordinate    one key after the other, the others at the best values so far (Psomas 2020, section 5.2); it ends with
+                  the last key
 
 The first trial has the row's own values, inside its space or not, so that a search never ends below them on validation.
 A grid is what it is and has no such trial.
@@ -60,8 +61,10 @@ def optuna_module() -> Any:
 
 
 def planned(search: Search) -> int:
-    """How many trials the search has: `trials`, or as many as the grid has points."""
-    return len(grid(search)) if search.sampler == "grid" else search.trials
+    """How many trials the search has: `trials`, or as many as the grid or the pass over the keys has points."""
+    if search.sampler == "grid":
+        return len(grid(search))
+    return sum(groups(search)) if search.sampler == "coordinate" else search.trials
 
 
 def begins_with_own(search: Search) -> bool:
@@ -74,9 +77,7 @@ def groups(search: Search) -> list[int]:
     because the next one begins at its best value."""
     if search.sampler != "coordinate":
         return [planned(search)]
-    sizes = [1] * begins_with_own(search) + [len(values) for values in scans(search)]
-    rest = search.trials - sum(sizes)
-    return sizes + [rest] * (rest > 0)
+    return [1] * begins_with_own(search) + [len(values) for values in scans(search)]
 
 
 def propose(search: Search, trials: Sequence[Trial], stored: Sequence[Any]) -> dict[str, Any] | None:
@@ -122,7 +123,8 @@ def grid(search: Search) -> list[dict[str, Any]]:
 
 
 def scans(search: Search) -> list[list[Any]]:
-    """The values that a coordinate search tries of each key: the trials are shared out evenly among the keys."""
+    """The values that a coordinate search tries of each key: the trials are shared out evenly among the keys, but for
+    keys that have fewer values than that."""
     left = search.trials - begins_with_own(search)
     keys = len(search.space)
     if left < 2 * keys:
@@ -130,13 +132,17 @@ def scans(search: Search) -> list[list[Any]]:
             f"sampler coordinate, row {search.name}: {search.trials} trials for {keys} keys "
             f"({', '.join(search.space)}): at least {2 * keys + begins_with_own(search)} are needed"
         )
-    shares = [left // keys + (i < left % keys) for i in range(keys)]
-    return [space.values(n) for space, n in zip(search.space.values(), shares, strict=True)]
+    spaces = list(search.space.values())
+    tried: dict[int, list[Any]] = {}
+    for i in sorted(range(keys), key=lambda i: search.trials if (count := spaces[i].count) is None else count):
+        tried[i] = spaces[i].values(-(-left // (keys - len(tried))))
+        left -= len(tried[i])
+    return [tried[i] for i in range(keys)]
 
 
 def coordinate(search: Search, trials: Sequence[Trial]) -> dict[str, Any] | None:
     """The next value of the key that is being scanned, the keys before it at their best, those after it as they began.
-    A new scan waits until the trials of the last one are over."""
+    A new scan waits until the trials of the last one are over; None after the last one, too."""
     best = {
         key: value if value is not None else space.values(1)[0]
         for (key, value), space in zip(search.start.items(), search.space.values(), strict=True)
@@ -154,4 +160,4 @@ def coordinate(search: Search, trials: Sequence[Trial]) -> dict[str, Any] | None
         if whole:
             best[key] = max(whole, key=lambda t: (search.sign * (t.score or 0.0), -t.number)).values[key]
         place += len(values)
-    return drawn(search, len(trials))  # a space had fewer values than its share
+    return None

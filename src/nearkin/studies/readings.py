@@ -6,6 +6,7 @@ so says so: it is no result, because the test images chose it. A run with train.
 with three readings at the epoch of its rule: the weights as trained, their average, and the blend that is stored.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,18 @@ def numbers(run: Run, select: str) -> dict[str, float | None]:
     space = final["train"]
     validation = {f"validation {select}": final["validation"].get(select)}
     return run.metrics() | {f"train.{name}": value for name, value in space.items()} | validation
+
+
+def best_epoch(run: Run, metric: str) -> float | None:
+    """The first epoch at which a metric was best, from the log: on validation images where they were looked at, else
+    from the test curve. It says how fast a run converged and chooses nothing. None where neither is stored."""
+    points, sign = run.curve(), metric_of(metric).sign or 1
+    for split in ("validation", "test"):
+        known = {point["epoch"]: point.get(f"{split}.{metric}") for point in points}
+        values = {epoch: value for epoch, value in known.items() if value is not None and math.isfinite(value)}
+        if values:
+            return float(max(values, key=lambda epoch: (sign * values[epoch], -epoch)))
+    return None
 
 
 Curve = dict[str, Any]  # curve.json

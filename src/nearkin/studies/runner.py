@@ -17,6 +17,7 @@ from nearkin.storage import atomic, locked, with_sum, without_sum
 from nearkin.studies.cells import Cell, Study
 from nearkin.studies.pace import work_of
 from nearkin.studies.scheduler import Failure, Look, Task
+from nearkin.studies.twin import twin_words
 
 REFUSED = "refused"  # in place of the hash of a run whose settings do not go together
 
@@ -99,18 +100,14 @@ def jobs_of(study: Study, store: Store, known: dict[str, Data] | None = None) ->
     first: dict[str, Job] = {}
     jobs = []
     for cell in study.cells:
+        asked = study.asked_on(cell.spec.data.name)
         try:
             prepared = prepare(cell.spec, known)
         except NearkinError as error:  # it cannot even begin; the others can
-            jobs.append(Job(cell, store.run(REFUSED), study.asked, error=str(error)))
+            jobs.append(Job(cell, store.run(REFUSED), asked, error=str(error)))
             continue
         job = Job(
-            cell,
-            store.run(prepared.hash),
-            study.asked,
-            prepared.spec,
-            work=work_of(prepared),
-            data_hash=prepared.data_hash,
+            cell, store.run(prepared.hash), asked, prepared.spec, work=work_of(prepared), data_hash=prepared.data_hash
         )
         try:
             job.run = run_of(store, prepared)
@@ -173,9 +170,10 @@ def write_study(study: Study, jobs: list[Job], store: Store) -> Path:
         ]
         content = {
             "name": study.name,
-            "twin": study.twin,
+            "twin": twin_words(study.twin),
             "axes": study.axes,
             "metrics": study.metrics,
+            "data_metrics": study.data_metrics,
             "select": study.select,
             "readings": study.readings,
             "evaluations": study.evaluations,

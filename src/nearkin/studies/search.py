@@ -7,6 +7,7 @@ tune:
   sampler: tpe                              # or random, grid, coordinate
   halving: 3                                # successive halving: of three trials one goes on
   seed: 1000                                # of all trials; the study's own seeds stay fresh
+  source: Psomas 2020, table 15             # of what loss and miner declare only what this source has published
   search: {train.lr: {low: 1.0e-5, high: 1.0e-2, log: true}}        # over what loss and miner declare
 """
 
@@ -23,16 +24,18 @@ from nearkin.errors import NearkinError, choices
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.runs.prepare import Data, prepare
 from nearkin.runs.spaces import check_spaces, value_now
-from nearkin.spaces import Space
+from nearkin.spaces import TABLE_15, Space
 from nearkin.studies.cells import Study
 
 SAMPLERS = ("tpe", "random", "grid", "coordinate")
+VERSIONS = {"coordinate": 2}  # of what a sampler proposes; 2: keys with few values leave their share to the others
 DEFAULTS: dict[str, Any] = {
     "trials": 20,  # ours; Musgrave et al. 2020 have 50
     "epochs": None,  # Psomas 2020, chapter 5: "not until full convergence"
     "sampler": "tpe",
     "halving": None,
     "seed": 1000,  # no seed that people give to final runs
+    "source": None,
     "search": {},
 }
 
@@ -75,10 +78,11 @@ class Search:
         """What its trials are stored under: equal for the same search, and for no other. More trials of those that are
         drawn one by one are the same search."""
         fixed = self.sampler in ("grid", "coordinate") or self.keep > 1
+        sampler = f"{self.sampler} {VERSIONS[self.sampler]}" if self.sampler in VERSIONS else self.sampler
         parts = [
             self.starts,
             {key: str(space) for key, space in self.space.items()},
-            self.sampler,
+            sampler,
             self.rungs,
             self.keep,
             self.seed,
@@ -144,6 +148,10 @@ def checked(tune: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise NearkinError(f"tune.{key}={value!r} of study {where}: must be a whole number of at least 1")
     if type(settings["seed"]) is not int:
         raise NearkinError(f"tune.seed={settings['seed']!r} of study {where}: must be a whole number")
+    if (source := settings["source"]) is not None and not isinstance(source, str):
+        raise NearkinError(
+            f"tune.source={source!r} of study {where}: must name who published the spaces, such as {TABLE_15!r}"
+        )
     if settings["sampler"] not in SAMPLERS:
         known = choices(str(settings["sampler"]), SAMPLERS)
         raise NearkinError(f"tune.sampler={settings['sampler']!r} of study {where}: {known}")
@@ -172,10 +180,12 @@ def _search(
 ) -> Search:
     spec = specs[0]
     given = {key: space for key, space in given_spaces(spec, settings["search"]).items() if _has(spec, key)}
-    space = search_space(spec) | given
+    space = {key: one for key, one in search_space(spec).items() if one.source.startswith(settings["source"] or "")}
+    space |= given
     row = ", ".join(labels) or study
     if not space:
-        raise NearkinError(f"row {row} of study {study}: its parts declare no search space; give tune.search")
+        of = f" of source {settings['source']!r}" if settings["source"] else ""
+        raise NearkinError(f"row {row} of study {study}: its parts declare no search space{of}; give tune.search")
     check_spaces(spec, space)
     epochs, every = spec.train.epochs or 0, spec.train.eval_every  # a rung needs a validation result
     if epochs < every:

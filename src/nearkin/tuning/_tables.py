@@ -28,10 +28,11 @@ def plan_table(searches: Sequence[Search]) -> Table:
     ]
     first = searches[0]
     halving = f", halving at {', '.join(map(str, first.rungs[:-1]))}" if first.keep > 1 else ""
-    notes = [
-        f"{counted(planned(first), 'trial')} for every row by {first.sampler}; runs of a trial: {len(first.specs)}; "
-        f"epochs: {first.rungs[-1]}{halving}"
-    ]
+    counts = [planned(search) for search in searches]
+    budget = f"{counted(counts[0], 'trial')} for every row"
+    if len(set(counts)) > 1:  # a grid, or a pass over the keys, ends by itself
+        budget = "trials: " + ", ".join(f"{n} ({one.name})" for n, one in zip(counts, searches, strict=True))
+    notes = [f"{budget} by {first.sampler}; runs of a trial: {len(first.specs)}; epochs: {first.rungs[-1]}{halving}"]
     columns = ["row", "setting", "space", "source", Column("default", "its own value")]
     return Table("plan", columns, rows, f"search {first.study}", notes)
 

@@ -48,10 +48,11 @@ class Studied(Shown):
 
     @cached_property
     def tables(self) -> list[Table]:
-        """One row per place on the axes, best validation first; and tuned less default on the test."""
-        shown = [summary.table_of(self.study, self.rows)]
+        """One row per place on the axes, best validation first, one table per data set; and tuned less default on the
+        test."""
+        shown = summary.tables_of(self.study, self.rows)
         if self.study.tune is not None:
-            gains = _tuned.gains_of(gather([self.study.name], self.store.root), self.study.asked)
+            gains = _tuned.gains_of(gather([self.study.name], self.store.root), self.study.asked_on())
             shown += [_tables.gains_table(gains)] if gains else []
         return shown
 

@@ -147,6 +147,20 @@ def _register(
     return add
 
 
+EPOCH = "epoch of best "  # of a run: `epoch of best recall@1`
+OF_RUNS = ("validation ", "train.", EPOCH)  # how names of values begin that a run has without a test
+
+
+class Epoch(NamedTuple):
+    """What is known of the epoch at which a metric was best: the earlier, the faster a loss converges."""
+
+    kind: str = "epoch"
+    better: str | None = "low"
+    sign: int = -1
+    is_share: bool = False
+    bounds: tuple[float | None, float | None] = (0.0, None)
+
+
 class Unknown(NamedTuple):
     """What is known of a metric by an import path that was not imported: it is shown as a plain number."""
 
@@ -158,8 +172,10 @@ class Unknown(NamedTuple):
 
 
 def metric_of(key: str) -> Any:
-    """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`.
-    Results may come from a stranger: nothing is imported."""
+    """The metric that a value has by its name in results and tables: `recall@1`, `train.rho`, `validation map_at_r`,
+    `epoch of best recall@1`. Results may come from a stranger: nothing is imported."""
+    if key.startswith(EPOCH):
+        return Epoch()
     name = key.removeprefix("validation ").removeprefix("train.").partition("@")[0]
     return METRICS.known(name) or (Unknown() if is_path(name) else METRICS[name])
 
