@@ -264,6 +264,48 @@ def test_sizes_are_curves_over_the_one_setting_that_varies(tmp_path):
     }
 
 
+def test_methods_with_and_without_a_regulariser_stand_beside_each_other(tmp_path):
+    """As in Roth et al. 2020, figures 8, 9 and 13: two margins are two, SNR finds its twin, Softmax stands alone."""
+    rows = {
+        "Margin .6": {"loss": "margin", "loss.beta": 0.6},
+        "Margin 1.2": {"loss": "margin"},
+        "SNR": {"loss": "snr_triplet"},
+        "Softmax": {"loss": "norm_softmax"},
+        "R-Margin .6": {"loss": "margin", "loss.beta": 0.6, "regulariser": "rho"},
+        "R-SNR": {"loss": "snr_triplet", "regulariser": "rho"},
+        "R-SNR .1": {"loss": "snr_triplet", "regulariser": "rho", "regulariser.p_switch": 0.1},
+        "Softmax, mixed": {"loss": "norm_softmax", "regulariser": "mixup"},
+    }
+    root, cells = tmp_path / "runs", []
+    for i, (label, words) in enumerate(rows.items()):
+        for seed in (0, 1):
+            run = write_run(root, {"recipe": "roth2020"} | words, 0.3 + i / 20, seed=seed, validated=False)
+            cells.append(((label,), seed, run, None))
+    write_study(root, "roth", cells, axes=("method",))
+    html = page_of(["roth"], root)
+    data, own = data_of(html), stored(root, "roth")
+    bars = records(data["rho-switching"]["table"])
+    assert [(row["method"], row["regulariser"]) for row in bars] == [
+        ("Margin .6", "without"),
+        ("Margin .6", "with rho switching"),
+        ("Margin 1.2", "without"),
+        ("SNR", "without"),
+        ("SNR", "rho p_switch=0.1"),  # no validation chooses one of the two
+        ("SNR", "rho p_switch=0.35"),
+        ("Softmax", "without"),
+    ]
+    values = [result["test"]["map_at_r"] for result in own["R-Margin .6"].values()]
+    assert (bars[1]["map_at_r"], bars[1]["std"]) == pytest.approx((statistics.fmean(values), statistics.stdev(values)))
+    mixed = records(data["mixup-decay"]["table"])
+    assert [row["regulariser"] for row in mixed if row["method"] == "Softmax"] == ["without", "with mixup"]
+    assert len(mixed) == 5
+    (curve,) = {row["method"] for row in records(data["by-p-switch"]["table"])}
+    assert curve == "SNR"
+    assert [row["p_switch"] for row in records(data["by-p-switch"]["table"])] == [0.0, 0.1, 0.35]
+    assert "Dashed: p_switch 0" in html
+    assert {row["regulariser"] for row in records(data["rho"]["table"])} == {"none", "rho", "mixup"}
+
+
 def test_a_single_run_has_a_page(tmp_path):
     root = tmp_path / "runs"
     run = write_run(root, {"loss": "triplet"}, 0.5)

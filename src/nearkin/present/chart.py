@@ -183,16 +183,7 @@ class Chart:
         if not self.low or not self.high:
             return {}
         pairs = [(self.ends(row) or (row[self.y], row[self.y]), row[self.y]) for row in rows]
-        bars = {
-            "type": "data",
-            "symmetric": False,
-            "array": [high - y for (_, high), y in pairs],
-            "arrayminus": [y - low for (low, _), y in pairs],
-            "thickness": 1.5,
-            "width": 4,
-            "color": colour,
-        }
-        return {"error_x" if self.sideways else "error_y": bars}
+        return {"error_x" if self.sideways else "error_y": error_bars(pairs, colour)}
 
     def plotly(self) -> dict[str, Any]:
         """Traces, layout and height, as plain values."""
@@ -291,6 +282,19 @@ class Chart:
         """The chart as plain values; its table by name."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return {**given, "form": type(self).__name__, "table": self.table.name}
+
+
+def error_bars(pairs: Sequence[tuple[tuple[float, float], float]], colour: str = "@ink") -> dict[str, Any]:
+    """Plotly's bars of intervals: both ends, and the value between them."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for (_, high), value in pairs],
+        "arrayminus": [value - low for (low, _), value in pairs],
+        "thickness": 1.5,
+        "width": 4,
+        "color": colour,
+    }
 
 
 def described(description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:
