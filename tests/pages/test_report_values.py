@@ -306,6 +306,64 @@ def test_methods_with_and_without_a_regulariser_stand_beside_each_other(tmp_path
     assert {row["regulariser"] for row in records(data["rho"]["table"])} == {"none", "rho", "mixup"}
 
 
+@pytest.fixture(scope="module")
+def tournament(tmp_path_factory):
+    """Three losses by three networks by two sizes, under the recipe of Psomas 2020."""
+    root, cells = tmp_path_factory.mktemp("tournament") / "runs", []
+    for network in NETWORKS:
+        for dim in (128, 512):
+            for loss in ("multi_similarity", "triplet", "proxy_anchor"):
+                words = {"recipe": "psomas2020", "loss": loss, "backbone": network, "dim": dim}
+                for seed in (0, 1):
+                    run = write_run(root, words, 0.3 + dim / 4000, seed=seed, validated=False)
+                    cells.append(((loss, network, str(dim)), seed, run, None))
+    write_study(root, "tournament", cells, axes=("loss", "backbone", "dim"))
+    return root
+
+
+NETWORKS = ("resnet50", "bn_inception", "googlenet")
+
+
+def test_one_network_and_size_has_its_bars_in_order_of_year(tournament):
+    """Psomas 2020, figure 27."""
+    gathered = gather(["tournament"], tournament, {"backbone": "resnet50", "dim": 512})
+    data = data_of(render(build(gathered, map=False)))
+    rows = records(data["recall-by-year"]["table"])
+    assert list(dict.fromkeys(row["method"] for row in rows)) == [
+        "triplet (2015)",
+        "multi_similarity (2019)",
+        "proxy_anchor (2020)",
+    ]
+    own = stored(tournament, "tournament")
+    for row in rows:
+        of = own[f"{row['method'].split()[0]}, resnet50, 512"]
+        metric = row["metric"].lower()
+        assert row["recall"] == pytest.approx(statistics.fmean(r["test"][metric] for r in of.values()))
+    assert [row["metric"] for row in rows[:4]] == ["Recall@1", "Recall@2", "Recall@4", "Recall@8"]
+    assert "by-dim" not in data
+    assert "by-backbone" not in data
+
+
+@pytest.mark.parametrize(
+    ("where", "chart", "column", "values"),
+    [
+        ({"dim": 512}, "by-backbone", "backbone", NETWORKS),  # figure 31: their batches and warm-ups differ
+        ({"backbone": "bn_inception"}, "by-dim", "embedding size", (128, 512)),  # figures 28 to 30
+    ],
+)
+def test_a_slice_has_its_curves(tournament, where, chart, column, values):
+    data = data_of(render(build(gather(["tournament"], tournament, where), map=False)))
+    rows, own = records(data[chart]["table"]), stored(tournament, "tournament")
+    assert {(row["method"], row[column]) for row in rows} == {
+        (loss, value) for loss in ("multi_similarity", "triplet", "proxy_anchor") for value in values
+    }
+    for row in rows:
+        label = ", ".join(
+            str(v) for v in (row["method"], *([row[column], 512] if "dim" in where else ["bn_inception", row[column]]))
+        )
+        assert row["map_at_r"] == pytest.approx(statistics.fmean(r["test"]["map_at_r"] for r in own[label].values()))
+
+
 def test_a_single_run_has_a_page(tmp_path):
     root = tmp_path / "runs"
     run = write_run(root, {"loss": "triplet"}, 0.5)

@@ -161,5 +161,15 @@ def test_logarithmic_axes():
     assert (chart.figure().axes[0].get_xscale(), chart.figure().axes[0].get_yscale()) == ("linear", "log")
 
 
+@pytest.mark.parametrize(("sizes", "expected"), [([128, 512], ["128", "512"]), (list(range(1, 20)), None)])
+def test_few_values_have_their_ticks_on_a_logarithmic_axis(sizes, expected):
+    table = Table("t", ["size", "map"], [[size, 0.5] for size in sizes])
+    chart = Lines(name="c", table=table, x="size", y="map", log=True)
+    axis = chart.plotly()["layout"]["xaxis"]
+    assert axis.get("tickvals") == (sizes if expected else None)
+    drawn = [text.get_text() for text in chart.figure().axes[0].get_xticklabels()]
+    assert (drawn == expected) == bool(expected)
+
+
 def test_a_notebook_shows_a_chart():
     assert CHARTS["Dots"]._repr_png_().startswith(b"\x89PNG")

@@ -1,6 +1,7 @@
 """Runs that are alike but for one thing: a setting that varies, a regulariser that is switched on."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from nearkin.comparison.gather import Member
@@ -35,7 +36,7 @@ def alike(
     Two runs agree in a setting when its values are equal, or when they are where what the recipe adds is taken away. A
     run belongs to the first group with whose first run it agrees in all settings. A group has the name that the study
     gives to all of its runs; else to those without a regulariser; else that of loss and miner. Equal names are
-    told apart by the settings that differ.
+    told apart by the settings that differ. An axis on which all runs are the same is in no name.
 
     Parameters:
         members: the runs.
@@ -46,9 +47,12 @@ def alike(
     def is_free(key: str) -> bool:
         return key in NEVER_COUNTS or free(key)
 
+    members = list(members)
+    labels = {pair: None for member in members for pair in member.labels.items()}
+    axes = {axis for axis, count in Counter(axis for axis, _ in labels).items() if count > 1}
     by_name: dict[str, list[list[Member]]] = {}
     for group in _groups(members, is_free, settings):
-        by_name.setdefault(_name(group), []).append(group)
+        by_name.setdefault(_name(group, axes), []).append(group)
     names: dict[str, list[Member]] = {}
     for name, groups in by_name.items():
         differing = _differing([group[0] for group in groups], is_free)
@@ -82,10 +86,10 @@ def _groups(
     return [group for bucket in buckets.values() for _, group in bucket]
 
 
-def _name(group: Sequence[Member]) -> str:
+def _name(group: Sequence[Member], axes: Container[str]) -> str:
     for some in (group, [member for member in group if regulariser(member) == NONE]):
-        labels = [dict.fromkeys(member.labels.items()) for member in some]
-        shared = [label for axis, label in labels[0] if all((axis, label) in one for one in labels)] if labels else []
+        labels = [[pair for pair in member.labels.items() if pair[0] in axes] for member in some]
+        shared = [pair[1] for pair in labels[0] if all(pair in one for one in labels)] if labels else []
         if shared:
             return ", ".join(shared)
     loss, miner = group[0].settings["loss.name"], group[0].settings.get("miner.name")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW = 24  # pixels of a name on an axis
+FEW_TICKS = 8  # so many values can each have their tick
 FORMS: dict[str, type[Chart]] = {}  # name of a class -> class, for stored charts
 
 
@@ -112,6 +113,11 @@ class Chart:
     def names(self) -> list[Any]:
         """The values of x, in the order of the table; those without a y are left out."""
         return list(dict.fromkeys(row[self.x] for row in self.records() if row[self.y] is not None))
+
+    def ticks(self) -> list[float]:
+        """The values along a logarithmic axis of x, where they are few: sizes such as 128 and 512; else none."""
+        values = sorted({row[self.x] for _, rows in self.series() for row in rows})
+        return values if len(values) <= FEW_TICKS else []
 
     @property
     def naming(self) -> tuple[str, str]:
@@ -192,7 +198,8 @@ class Chart:
         for axis, column in (("xaxis", self.x), ("yaxis", self.y)):
             layout[axis] = {"title": {"text": escaped(self.axis_title(column))}, **grid, **layout.get(axis, {})}
         if self.log:
-            layout["xaxis"] |= {"type": "log", "dtick": "D2"}  # 1, 2, 5, 10: all nine digits are too many
+            ticks = self.ticks()  # else 1, 2, 5, 10: all nine digits are too many
+            layout["xaxis"] |= {"type": "log", **({"tickvals": ticks} if ticks else {"dtick": "D2"})}
         if self.log_y:
             layout["yaxis"] |= {"type": "log", "dtick": "D2", "exponentformat": "power"}
         if self.line is not None:
@@ -260,6 +267,9 @@ class Chart:
         self.draw(axes)
         if self.log:
             axes.set_xscale("log")
+        if self.log and (ticks := self.ticks()):
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
         if self.log_y:
             axes.set_yscale("log")
         x, y = (label(self.axis_title(name)) for name in (self.x, self.y))
