@@ -81,10 +81,10 @@ def with_and_without(means: Table, singular: Table, objectives: Sequence[str]) -
     axes: dict[str, Any] = {"table": means, "x": "objective", "by": "regulariser", "lying": True}
     axes["only"] = {"objective": list(objectives)}
     bars = [
-        Bars(name=name, title=title, y=column, low=f"{column}_low", high=f"{column}_high", y_title=title, **axes)
+        Bars(name=name, y=column, low=f"{column}_low", high=f"{column}_high", y_title=title, **axes)
         for name, column, title in (("recall", "recall@1", "Recall@1 %"), ("decay", "rho", "ρ"))
     ]
-    both = Panels(name="regularisers", title="With and without a regulariser", charts=bars, across=2)
+    both = Panels(name="regularisers", title="With and without a regulariser", charts=bars, across=1)
     both.alt = "Recall@1 of the test and ρ of the training embeddings: means with 95 % intervals over seeds."
     panels = [
         _spectrum(f"spectrum-{i}", objective, singular, "regulariser", of=CLASS, objective=objective)

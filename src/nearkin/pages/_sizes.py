@@ -69,7 +69,9 @@ def _curve(board: Board, key: str) -> list[Part]:
         "level": level,
         "alt": f"{called(metric)} over {name}, {', '.join(map(str, values))}: mean and 95 % interval over seeds.",
     }
-    notes = ["Dashed: p_switch 0, without switching."] * (level in values) + unlike(lines)
+    notes = ["Dashed: p_switch 0, without switching; its interval is among the numbers."] * (level in values) + unlike(
+        lines
+    )
     return [means_figure(Lines, table, metric, Slicing(), notes=notes, **looks)]
 
 

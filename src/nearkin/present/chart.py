@@ -294,7 +294,7 @@ class Chart:
         return {**given, "form": type(self).__name__, "table": self.table.name}
 
 
-def error_bars(pairs: Sequence[tuple[tuple[float, float], float]], colour: str = "@ink") -> dict[str, Any]:
+def error_bars(pairs: Sequence[tuple[tuple[float, float], float]], colour: str) -> dict[str, Any]:
     """Plotly's bars of intervals: both ends, and the value between them."""
     return {
         "type": "data",

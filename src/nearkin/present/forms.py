@@ -197,11 +197,13 @@ class Points(Chart):
         return [along(row[self.x]) > middle for row in rows]
 
     def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        trace = self._trace(i, group, rows) | self._errors(rows)
+        trace = self._trace(i, group, rows)
+        colour = trace["marker"]["color"]
+        trace |= self._errors(rows, colour)
         trace["marker"]["symbol"] = SYMBOLS[i // SERIES % 4][0]
         if spans := self._spans(rows):
             pairs = [(span or (row[self.x],) * 2, row[self.x]) for span, row in zip(spans, rows, strict=True)]
-            trace["error_x"] = error_bars(pairs)
+            trace["error_x"] = error_bars(pairs, colour)
         if self.text:
             values = f"{self.hover(self.x, 'x')}, {self.hover(self.y, 'y')}"
             trace |= {"text": [escaped(row[self.text]) for row in rows]}
