@@ -8,7 +8,7 @@ TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)
 
-.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue results analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
+.PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue inventory results analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)
 
 install: $(READY)
 
@@ -52,6 +52,10 @@ catalogue: $(READY)
 results: $(READY)
 	@$(BIN)/python examples/results.py record losses
 	@$(BIN)/python examples/results.py render
+
+# the tables of docs/fidelity.md, from src/nearkin/literature/data/inventory.json
+inventory: $(READY)
+	@$(BIN)/python examples/inventory.py
 
 # which room imports from which, and through how many files
 imports: $(READY)

@@ -26,8 +26,8 @@ from nearkin.engine.embed import embed
 from nearkin.evaluation import evaluate
 from nearkin.fitting._plan import Plan, folds_for
 from nearkin.fitting._start import LOSSES, blend_of
-from nearkin.fitting.estimate import METRICS, gain, tested, worth
-from nearkin.fitting.fitted import LOST, Fitted, Method
+from nearkin.fitting.estimate import METRICS, gain, helps, tested, worth
+from nearkin.fitting.fitted import Fitted, Method
 from nearkin.models import build_model
 from nearkin.protocols import Split, TestRows
 from nearkin.protocols.cross import Cross
@@ -185,10 +185,10 @@ def main() -> None:
             name: {what: {**vars(found[name][what]), "outside": truth[name][what]} for what in truth[name]}
             for name in METRICS
         }
-        helps = line["map_at_r"]["gain"]["low"] > 0 and line["recall@1"]["gain"]["mean"] > -LOST
-        lines.append({"draw": number, "classes": given.classes, "helps": helps, **line})
+        yes = helps(found["map_at_r"]["gain"], found["recall@1"]["gain"])
+        lines.append({"draw": number, "classes": given.classes, "helps": yes, **line})
         words = (shown(line[name]["gain"]) for name in ("map_at_r", "recall@1"))
-        print(f"{number:>4} {'yes' if helps else 'no':<5}  {'   '.join(words)}", flush=True)
+        print(f"{number:>4} {'yes' if yes else 'no':<5}  {'   '.join(words)}", flush=True)
         (given.runs / f"coverage-{given.classes}.json").write_text(json.dumps(lines, indent=1) + "\n")
     for name in METRICS:
         counts = {what: sum(covers(line[name][what]) for line in lines) for what in ("gain", "trained", "untrained")}

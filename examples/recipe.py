@@ -21,6 +21,7 @@ from torch import Tensor
 
 from nearkin.config.parse import parse_words
 from nearkin.config.spec import make_spec
+from nearkin.engine.allocator import tune_allocator
 from nearkin.engine.average import Average
 from nearkin.engine.batches import Source, seed_default, seed_of
 from nearkin.engine.embed import embed
@@ -117,6 +118,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="a file that a line of JSON is added to")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    tune_allocator()
     prepared = prepare(make_spec(parse_words(given.words)))
     began = time.process_time()
     averages, blends = ([float(x) for x in text.split(",")] for text in (given.averages, given.blends))

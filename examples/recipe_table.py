@@ -36,10 +36,10 @@ def render(lines: Iterable[str]) -> str:
         pooled = np.array([readings["pooled"] for readings in trainings])  # (n, 2): Recall@1 and MAP@R, in %
         mean = " / ".join(f"{value:.1f}" for value in pooled.mean(0))
         rows.append([data, f"`{words}`", f"pooled, untrained: {mean}", str(len(trainings)), *["–"] * 4])
-        for name in list(trainings[0])[1:]:
-            gained = np.array([readings[name] for readings in trainings]) - pooled
+        for name in dict.fromkeys(name for readings in trainings for name in readings if name != "pooled"):
+            gained = np.array([np.subtract(r[name], r["pooled"]) for r in trainings if name in r])  # (n, 2)
             cells = [f"{value:+.1f}" for both in zip(gained.mean(0), gained.min(0), strict=True) for value in both]
-            rows.append(["", "", name, "", *cells])
+            rows.append(["", "", name, str(len(gained)), *cells])
     return "\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
 
 

@@ -24,6 +24,7 @@ import torch
 
 from nearkin.config.parse import parse_words
 from nearkin.config.search import declared
+from nearkin.engine.allocator import tune_allocator
 from nearkin.engine.batches import Source, seed_default, seed_of
 from nearkin.engine.embed import embed
 from nearkin.engine.loop import fit
@@ -158,6 +159,7 @@ def main() -> int:
             print(f"    {given.loss} {number}: {{{', '.join(f'{key}: {value}' for key, value in words.items())}}}")
     if given.command == "measure":
         torch.set_num_threads(1)
+        tune_allocator()
         measure(given.study, parse_words(given.words), given.runs / f"{given.study.stem}.jsonl")
     return 0
 

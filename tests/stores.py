@@ -65,7 +65,9 @@ def add_run(
         _write_per_query(path, per_query)
     if curve is not None:
         points = [{"epoch": i + 1, "metrics": each} for i, each in enumerate(curve)]
-        (path / "curve.json").write_text(json.dumps({"epochs": points, "best_on_test": {}}))
+        (path / "curve.json").write_text(
+            json.dumps({"epochs": points, "validated": points[-1]["epoch"], "best_on_test": {}})
+        )
     return path
 
 

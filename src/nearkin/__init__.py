@@ -39,6 +39,7 @@ _PLACES = {  # public name -> module, or module:attribute; imported when the nam
     "report": "nearkin.pages.report:report",
     "reproduce": "nearkin.runs.reproduce:reproduce",
     "samplers": "nearkin.samplers",
+    "show_data": "nearkin.runs.show_data:show_data",
     "study": "nearkin.tuning.study:study",
     "test": "nearkin.runs.test:test",
     "train": "nearkin.runs.fit:train",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from nearkin.runs.fit import train
     from nearkin.runs.listing import find_runs
     from nearkin.runs.reproduce import reproduce
+    from nearkin.runs.show_data import show_data
     from nearkin.runs.test import test
     from nearkin.tuning.study import study
 else:
@@ -97,6 +99,7 @@ __all__ = [
     "report",
     "reproduce",
     "samplers",
+    "show_data",
     "study",
     "test",
     "train",

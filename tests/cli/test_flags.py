@@ -23,6 +23,7 @@ ALLOWED = {
     "config/page.py": "docs/settings.md is about the command line too",
     "literature/_experiments.py": "a part of the command that measures it",
     "pages/_analyses.py": "a part of the command that renews it",
+    "pages/_fit.py": "the page shows the command that makes the same fit",
     "pages/report.py": "the page shows the command that writes it",
 }
 

@@ -59,6 +59,9 @@ class TestEverySetting:
         assert entry.allowed, f"{key}: its type has no words yet (config/describe.py, TYPES or ALLOWED)"
         assert not entry.source or entry.source.endswith(".")
 
+    def test_one_of_several_types_has_its_bounds(self):
+        assert settings()["train.blend"].allowed == "auto, or number, at least 0 and at most 1"
+
     @pytest.mark.parametrize("part", PARTS)
     def test_every_hyperparameter_has_a_meaning(self, part):
         assert [(each.key, own.key) for each in classes(part) for own in each.settings if not own.about] == []

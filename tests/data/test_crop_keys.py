@@ -210,7 +210,8 @@ def test_views_behind_a_cut_are_cut_as_the_words_say(photos, tmp_path):
         model = nearkin.models.build_model(**spec.model.model_dump(exclude={"views"})).eval()
         source = make_source(prepared, model)
         row = prepared.split.train[0]
-        return source, torch.from_numpy(source.rows[source.first[row] : source.first[row] + 3].copy()), row, model
+        further = source.more[source.first[row] : source.first[row] + 2]
+        return source, torch.from_numpy(np.concatenate([source.plain[row : row + 1], further])), row, model
 
     def front(model, images):
         with torch.no_grad():

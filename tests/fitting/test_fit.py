@@ -167,6 +167,12 @@ def test_what_it_decides_itself_is_refused(words, reason, tmp_path):
         nearkin.fit(QUICK, **{"runs": tmp_path, "workers": 1, "say": quiet, **words})
 
 
+def test_a_misspelt_loss_is_named_before_anything_is_trained(tmp_path):
+    with pytest.raises(NearkinError, match="did you mean margin"):
+        nearkin.fit(QUICK, runs=tmp_path, workers=1, say=quiet, losses=["contrastive", "margn"])
+    assert not list(tmp_path.iterdir())
+
+
 def test_where_training_harms_the_model_is_the_network_without_it(tmp_path):
     """Weights that know these letters, and a learning rate that ruins them within an epoch."""
     taught = nearkin.train({**QUICK, "protocol": "all", "epochs": 4}, runs=tmp_path, test=False, watch=quiet)

@@ -170,7 +170,7 @@ def test_a_network_without_parameters(outside, tmp_path):
     code = "class Net(nn.Module):\n    record = RECORD\n    def forward(self, x):\n        return x[:, :, ::8, ::8]\n"
     model = build_model(backbone=outside(code), dim=3, cut="trunk")
     assert model.backbone.features == 3
-    assert FeatureSource(Pixels(), model, data_hash="x", cache=tmp_path).rows.shape == (16, 3, 4, 4)
+    assert FeatureSource(Pixels(), model, data_hash="x", cache=tmp_path).plain.shape == (4, 3, 4, 4)
 
 
 # -- behind a cut ---------------------------------------------------------------------------------------------
@@ -197,13 +197,13 @@ def test_features_of_a_plain_network(outside, tmp_path, cut):
         return FeatureSource(Pixels(), model, data_hash="x", views=2, cache=tmp_path), model
 
     first, model = source(PLAIN)
-    assert first.rows.shape == ((8, 12, 8, 8) if cut == "trunk" else (8, 12))
+    assert first.plain.shape == first.more.shape == ((4, 12, 8, 8) if cut == "trunk" else (4, 12))
     rows = np.arange(4)
     torch.testing.assert_close(first.test(rows), model.front(images()), rtol=2e-3, atol=2e-3)
     source(PLAIN)
-    assert len(list(tmp_path.rglob("*.npy"))) == 1
+    assert len(list(tmp_path.rglob("*.npy"))) == 2  # plain views and further ones
     edited, model = source(PLAIN.replace("return self.body(self.stem(x))", "return -self.body(self.stem(x))"))
-    assert len(list(tmp_path.rglob("*.npy"))) == 2  # equal weights, another network
+    assert len(list(tmp_path.rglob("*.npy"))) == 4  # equal weights, another network
     torch.testing.assert_close(edited.test(rows), model.front(images()), rtol=2e-3, atol=2e-3)
 
 
@@ -223,7 +223,7 @@ class Net(Backbone):
 def test_a_backbone_by_its_import_path_has_features_too(outside, tmp_path):
     model = build_model(backbone=outside(STAGED), dim=5, cut="stem")
     assert model.backbone.name == "own_nets.Net"
-    assert FeatureSource(Pixels(), model, data_hash="x", cache=tmp_path).rows.shape == (16, 8, 16, 16)
+    assert FeatureSource(Pixels(), model, data_hash="x", cache=tmp_path).plain.shape == (4, 8, 16, 16)
 
 
 def test_the_features_of_our_own_keep_their_name(tmp_path):

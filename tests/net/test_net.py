@@ -53,7 +53,7 @@ STOPPED = [name for name, told in STORE["runs"].items() if told["stopped"]]
 CLOCKS = ("seconds", "tested")
 
 # What is filled in otherwise for given weights today.
-AT_THAT_TIME = {"model.init": "kaiming", "train.warmup": 0, "train.average": 0.0, "train.blend": 1.0}
+AT_THAT_TIME = {"model.init": "kaiming", "train.epochs": 8, "train.warmup": 0, "train.average": 0.0, "train.blend": 1.0}
 
 # hash -> (the hash that it has now, why). A run that is stored under the old one must still be found.
 WHY = json.loads(lzma.decompress((HERE / "renamed.json.xz").read_bytes()))

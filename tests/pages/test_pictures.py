@@ -14,8 +14,9 @@ from PIL import Image
 
 import nearkin
 from nearkin.data import load_table, open_images
-from nearkin.pages import _confusion, _layout, _maps, _mislabelled, _neighbours, _pixels
-from nearkin.pages._base import Figure, Words
+from nearkin.pages import _confusion, _layout, _maps, _mislabelled, _neighbours, _pixels, _sheets, _still
+from nearkin.pages._base import Figure, Section, Words
+from nearkin.pages._export import export
 from nearkin.pages._page import Page, render
 from nearkin.pages._pixels import Pictures
 from nearkin.pages._sprite import COLUMNS, TILE, Sprite, place, thumb
@@ -383,3 +384,68 @@ def test_names_of_classes_stay_text(tmp_path):
     page = render(Page("Pictures", [], [], sections))
     assert "<script>alert" not in page
     assert any(isinstance(part, Figure) for part in sections[2].parts)
+
+
+# -- pictures as files ---------------------------------------------------------------------------------------------
+
+
+def exported(tmp_path, *parts):
+    """The names of the files that are written of a page's parts."""
+    return {file.name for file in export(Page("title", [], [], [Section("section", "", "", list(parts))]), tmp_path)}
+
+
+def frames_of(sheet):
+    """The colours of the frames of a sheet's images, row by row: a pixel in the middle of each left edge."""
+    return [[image[len(image) // 2, 1].tolist() for image in row if image is not None] for row in sheet.images]
+
+
+def test_neighbour_sheets_are_files_with_green_and_red_frames(tmp_path, monkeypatch):
+    """Every query with its four nearest; the frames say what the table says."""
+    best, _ = pictured(tmp_path, noise=0.9)
+    drawn = []
+    kept = _sheets.ImageSheet
+    monkeypatch.setattr(_sheets, "ImageSheet", lambda **words: drawn.append(kept(**words)) or drawn[-1])
+    parts = [part for part in _neighbours.section(best, None, Sprite()).parts if part.table]
+    assert all(part.drawn() is not None for part in parts)
+    colours = {True: [26, 127, 55], False: [179, 35, 42]}
+    seen = set()
+    for part, sheet in zip(parts, drawn, strict=True):
+        answers: dict[int, list[bool]] = {}
+        for row in part.table.records():
+            answers.setdefault(row["query row"], []).append(row["right"])
+        assert frames_of(sheet) == [[[255] * 3, *(colours[right] for right in line[:4])] for line in answers.values()]
+        seen |= {right for line in answers.values() for right in line[:4]}
+    assert seen == {True, False}
+
+
+def test_files_show_what_the_network_saw(tmp_path):
+    """Whole images at the size of the run, not thumbnails."""
+    best, _ = pictured(tmp_path)
+    seen = Pictures(best, Sprite()).seen([3, 3, 40])
+    assert {row: image.shape for row, image in seen.items()} == {3: (32, 32, 3), 40: (32, 32, 3)}
+    assert seen[40][16, 16].tolist() == list(colour_of(40))
+
+
+def test_sheets_samples_and_the_map_are_files(tmp_path):
+    best, _ = pictured(tmp_path, classes=8)
+    sprite = Sprite()
+    (first,) = _neighbours.typical(best, None, sprite)
+    (samples,) = _sheets.samples(best, sprite).parts
+    still = _maps.section(best, sprite, "pca").parts[-1]
+    assert Counter(samples.table.column("class")) == {f"class {i}": 8 for i in (0, 1, 3, 4, 6, 7)}
+    width, height = still.drawn().get_size_inches() * 100
+    assert (round(width), round(height)) == still.pixels.shape[1::-1]
+    assert width == _still.WIDTH
+    assert height > _still.HEIGHT  # regions are magnified below
+    files = exported(tmp_path / "out", first, still)
+    assert {f"{name}{ending}" for name in ("first-query", "map-still") for ending in (".png", ".svg", ".csv")} <= files
+    with Image.open(tmp_path / "out" / "map-still.png") as written:
+        assert np.array_equal(np.asarray(written.convert("RGB")), still.pixels)
+
+
+def test_without_pictures_there_are_tables_alone(tmp_path):
+    best, root = pictured(tmp_path)
+    shutil.rmtree(root)
+    sprite = Sprite()
+    parts = [*_neighbours.section(best, None, sprite).parts, *_sheets.samples(best, sprite).parts]
+    assert {Path(name).suffix for name in exported(tmp_path, *parts)} == {".csv", ".md", ".tex"}

@@ -20,7 +20,7 @@ from nearkin.engine.objective import build_objective
 from nearkin.engine.optimise import make_optimiser, schedule
 from nearkin.errors import NearkinError
 from nearkin.numerics import unit
-from nearkin.runs.defaults import resolve
+from nearkin.runs.defaults import resolve, spare_few
 from nearkin.runs.embed import load_model, rebuild
 from nearkin.runs.prepare import prepare, read_data
 from nearkin.runs.store import Run
@@ -376,7 +376,23 @@ class TestRecipes:
         scratch = resolve(make_spec({"dim": 7}))
         assert (scratch.model.dim, scratch.model.pool, scratch.train.lr) == (7, "avg", 1e-3)
         given = resolve(make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet", "lr": 0.5}))
-        assert (given.model.dim, given.model.freeze_bn, given.train.lr, given.data.crop) == (512, True, 0.5, 112)
+        assert (given.model.dim, given.model.freeze_bn, given.train.lr, given.data.crop) == (1280, True, 0.5, 112)
+
+    @pytest.mark.parametrize(
+        ("words", "classes", "images", "steps"),
+        [
+            ({}, 9, 150, 4),  # 4 · 12 epochs · 96 images: 512 per class
+            ({}, 8, 40, None),  # all of them are 480
+            ({}, 32, 150, None),  # not few
+            ({"epochs": 8}, 9, 150, None),
+            ({"train.batches_per_epoch": 20}, 9, 150, 20),
+            ({"weights": None}, 9, 150, None),
+        ],
+    )
+    def test_few_classes_are_not_shown_too_often(self, words, classes, images, steps):
+        requested = make_spec({"backbone": "efficientnet_lite0", "weights": "imagenet"}, words)
+        labels = np.repeat(np.arange(classes), images)
+        assert spare_few(requested, resolve(requested), labels).train.batches_per_epoch == steps
 
     def test_proxy_losses_take_random_batches(self):
         assert resolve(make_spec({"loss": "proxy_anchor"})).sampler.name == "random"

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import nearkin
-from nearkin.cli.options import Json
-from nearkin.cli.screen import say, say_exactly, say_json
+from nearkin.cli.options import Json, Runs
+from nearkin.cli.screen import say, say_exactly, say_json, say_written
 from nearkin.config.parse import parse_words
 from nearkin.data import Table
 from nearkin.data.exclude import listed
@@ -42,6 +42,32 @@ def verify_command(
     say_json(report.to_dict()) if as_json else say(report)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@data_app.command("show")
+def show_command(
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="DATA...", help="Data sets by name, folders, root.NAME=DIR; then key=value words."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder that sheets of samples are written to (PNG, SVG).")
+    ] = Path("samples"),
+    as_json: Json = False,
+    runs: Runs = Path("runs"),
+) -> None:
+    """Draw sample images; tell counts, sizes and how hard the data are for the untrained network.
+
+    nearkin data show my_images
+
+    nearkin data show root.cub=CUB_200_2011 root.cars196=cars
+
+    The untrained network is a stored run. The first look at many images takes as long as embedding them does.
+    """
+    names = [word for word in data if "=" not in word or Path(word).exists()]
+    shown = nearkin.show_data(*names, runs=runs, **parse_words([word for word in data if word not in names]))
+    say_json({table.name: table.records() for table in shown.tables}) if as_json else say(shown)
+    say_written(shown.save(output))
 
 
 @data_app.command("dedupe")

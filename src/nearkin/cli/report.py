@@ -22,7 +22,10 @@ def report_command(
         str | None, typer.Option("--published", help="A published table to show beside the rows, such as thesis_t6c.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option("--export", help="Folder for charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).")
+        Path | None,
+        typer.Option(
+            "--export", help="Folder for charts, sheets of images and maps (PNG, SVG), tables (CSV, Markdown, LaTeX)."
+        ),
     ] = None,
     no_map: Annotated[
         bool, typer.Option("--no-map", help="Leave out the map of the embeddings, which takes longest.")

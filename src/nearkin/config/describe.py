@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -216,9 +216,18 @@ def _allowed(annotation: Any, bounds: str, *, null: bool) -> tuple[str, tuple[st
     several = get_origin(annotation) is not Literal and get_args(annotation) and get_origin(annotation) is not dict
     kinds = [a for a in get_args(annotation) if a is not NoneType] if several else [annotation]
     known = tuple(shown(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind))
-    words = ", ".join(known) or " or ".join(TYPES[kind] for kind in kinds if kind in TYPES)
+    typed = " or ".join(words for kind in kinds if (words := _typed(kind)))
+    words = ", or ".join(filter(None, (", ".join(known), typed)))
     words = ", ".join(filter(None, (words, bounds)))
     return (f"{words}; or null" if words and null else words), known
+
+
+def _typed(kind: Any) -> str:
+    """The type in words, with bounds that are its own: one of several types may have some."""
+    if get_origin(kind) is not Annotated:
+        return TYPES.get(kind, "")
+    inner, field = get_args(kind)
+    return ", ".join(filter(None, (TYPES[inner], _bounds(field))))
 
 
 if __name__ == "__main__":

@@ -228,15 +228,18 @@ class TrainSpec(Frozen):
         about="How many epochs are trained. An epoch is one pass of the sampler, about as many steps as the training "
         "images fill batches, or train.batches_per_epoch steps. 0 is the untrained network: it is embedded and "
         "tested, and loss, sampler and optimiser do not count.",
-        filled="8",
-        source="Measured on glyphs and on CUB; heads alone (cut=all) overfit early there.",
+        filled="8 from random weights and for heads alone, 12 from given weights",
+        source="Measured on glyphs and on CUB's training classes (docs/recipe.md); heads alone (cut=all) overfit early "
+        "there.",
     )
-    batches_per_epoch: int | None = born(
-        None,
+    batches_per_epoch: int | None = unset(
         ge=1,
         about="How many steps make an epoch; null: one pass of the sampler. All of training is then epochs x "
         "batches_per_epoch steps, however many images there are. Validation, schedule, warm-up and patience count in "
         "these epochs.",
+        filled="none: one pass of the sampler; from given weights and with fewer than 32 training classes, unless "
+        "train.epochs is set, so few that no class is shown more than 500 times in all",
+        source="Measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
     )
     batch: int | None = unset(
@@ -282,7 +285,7 @@ class TrainSpec(Frozen):
         ge=0,
         about="For how many of the epochs, at the beginning, only new parameters train: head, proxies, and a backbone "
         "from random weights. A backbone with given weights waits.",
-        filled="0 from random weights, 2 of 8 epochs from given weights (a quarter of them, at most 2)",
+        filled="0 from random weights, 2 epochs from given weights, at most a quarter of them",
         source="The head before the network as Kumar et al. 2022 have it; measured on CUB's training classes and on "
         "groceries (docs/recipe.md).",
         read=lambda run: run.warms_up,
@@ -315,7 +318,7 @@ class TrainSpec(Frozen):
         about="The decay of a moving average of the weights, of the network and of the loss's parameters: after every "
         "step m = d m + (1 - d) θ. Validation measures the averaged weights and the stored model has them; training "
         "goes on from θ. 0: nothing is averaged.",
-        filled="0 from random weights, 0.98 from given weights",
+        filled="0 from random weights, 0.995 from given weights",
         source="Izmailov et al. 2018 for averaged weights; even over the first 1/(1 - d) steps, as Tarvainen and "
         "Valpola 2017 begin; measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
@@ -326,7 +329,7 @@ class TrainSpec(Frozen):
         "θ0 + a (θ1 - θ0). 1 is the trained network, 0 the network as it began; between them a pretrained network "
         "keeps more of what it knew. auto tries several a on the validation images and keeps the one that train.select "
         "likes best.",
-        filled="1 from random weights, 0.7 from given weights",
+        filled="1 from random weights, 0.85 from given weights",
         source="Wortsman et al. 2022, WiSE-FT; measured on CUB's training classes and on groceries (docs/recipe.md).",
         read=lambda run: run.trained,
     )

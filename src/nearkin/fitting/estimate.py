@@ -66,3 +66,9 @@ def worth(side: ByClass) -> Over:
 def gain(trained: ByClass, untrained: ByClass) -> Over:
     """What training gained on the same classes; negative: it lost."""
     return over_classes(trained.means - untrained.means, untrained.queries / untrained.queries.sum())
+
+
+def helps(precise: Over, first: Over) -> bool:
+    """Is the gained MAP@R surely above 0, and that of Recall@1 not surely below?"""
+    high = first.mean if first.high is None else first.high
+    return precise.low is not None and precise.low > 0 and high >= 0

@@ -122,6 +122,8 @@ class Fitting:
         self.given = canonical(dict(words))
         self.asked = losses
         self.losses: dict[str, dict[str, Any]] = {name: LOSSES.get(name, {"loss": name}) for name in losses} or LOSSES
+        for name in losses:  # a misspelt one is an error now, not a missing row in half an hour
+            make_spec(self.base, self.losses[name])
         self.whole = self._prepared({"protocol": "all"})
         images = np.bincount(self.whole.labels)
         self.classes, self.searchable = len(images), int((images >= 2).sum())  # a lone image has nothing to find

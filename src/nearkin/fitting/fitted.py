@@ -10,7 +10,7 @@ from typing import Any
 from nearkin.errors import NearkinError, and_more
 from nearkin.fitting import in_words
 from nearkin.fitting._plan import Plan
-from nearkin.fitting.estimate import METRICS, Over, gain, tested, worth
+from nearkin.fitting.estimate import METRICS, Over, gain, helps, tested, worth
 from nearkin.present import Shown, Table
 from nearkin.runs.store import Run, Store
 from nearkin.runs.tested import validation_of
@@ -102,14 +102,23 @@ class Fitted(Shown):
         if self.method is None:
             return {}
         finals = [run.read_json("final.json") for run in self.method.runs]
+        train = self.method.runs[0].stored["train"]
         epochs = max(1, round(statistics.median(final["epoch"] for final in finals)))
         return {
             **self.method.words,
             "model.cut": self.plan.cut,
             "train.epochs": epochs,
-            "train.warmup": min(epochs, self.method.runs[0].stored["train"]["warmup"] or 0),  # as long as in the folds
+            "train.warmup": min(epochs, train["warmup"] or 0),  # as long as in the folds
+            **self._steps(train["batches_per_epoch"]),
             "train.blend": float(statistics.median(final.get("blend", 1.0) for final in finals)),
         }
+
+    def _steps(self, steps: int | None) -> dict[str, int]:
+        """The steps of an epoch on all classes, where the folds had fewer than their images fill: as many per class."""
+        if steps is None or "train.batches_per_epoch" in self.asked.get("words", {}):
+            return {}
+        trained = (1 - 1 / self.plan.folds) * (1 - self.plan.share)  # share of the classes that a fold trains on
+        return {"train.batches_per_epoch": round(steps / trained)}
 
     def by_class(self, runs: Sequence[Run], metric: str) -> ByClass | None:
         """The values of all classes under one network, given by its run of every fold."""
@@ -124,9 +133,7 @@ class Fitted(Shown):
     def helps(self) -> bool:
         """Is MAP@R surely higher with training, and Recall@1 not surely lower?"""
         precise, first = (self.gain(self.chosen, metric) for metric in ("map_at_r", "recall@1"))
-        if precise is None or precise.low is None or first is None:
-            return False
-        return precise.low > 0 and (first.mean if first.high is None else first.high) >= 0
+        return precise is not None and first is not None and helps(precise, first)
 
     def estimate(self) -> dict[str, Any]:
         """What is stored of it: `Fitted.of` reads it again."""

@@ -2,7 +2,9 @@
 
 recall falls        Recall@k below Recall@j although k > j: impossible
 MAP@R above RP      impossible: the columns are swapped
-misprint            a total, average or deviation, of ranks or folds, that the source's own tables do not give
+misprint            a total, average or deviation, of ranks or folds, that the source's own tables do not give; or a
+                    count of images or classes that does not add up
+no such table       settings of experiments that the source announces, and has no results of
 repeated            all rows of another table stand in this one, number by number
 unreadable          cells without a value
 transposed          a null cell of a symmetric table, read from its other half
@@ -23,7 +25,7 @@ ROUNDING = 0.01 + 1e-9  # one step of the last printed digit: some are cut off, 
 def flags_of(tables: Tables) -> dict[str, list[Flag]]:
     """Id -> flags of that table, given all tables as they are printed."""
     flags = {name: [*_recall(t), *_swapped(t), *_halves(t), *_unreadable(t)] for name, t in tables.items()}
-    for name, flag in [*_repeated(tables), *_tournament(tables), *_folds(tables)]:
+    for name, flag in [*_repeated(tables), *_tournament(tables), *_folds(tables), *_counts(tables), *_absent(tables)]:
         flags[name].append(flag)
     return flags
 
@@ -167,3 +169,43 @@ def over_folds(folds: PublishedTable) -> tuple[float, float]:
     """Mean and sample standard deviation of `test R@1` over the rows of a table of folds."""
     values = [c.mean for row in folds.rows if isinstance(c := row.cells[folds.find("test R@1")], Cell)]
     return fmean(values), stdev(values)
+
+
+def _counts(tables: Tables) -> Iterator[tuple[str, Flag]]:
+    """The thesis's counts of the data sets, against each other and against the official ones, which HIST prints."""
+    if not {"thesis_s3", "hist_t1"} <= tables.keys():
+        return
+    counted, official = tables["thesis_s3"], tables["hist_t1"]
+    halves = [counted.find(f"{half} classes") for half in ("training", "test")]
+    for i, row in enumerate(counted.rows):
+        images, classes, *both = (
+            row.cells[counted.find("images")],
+            row.cells[counted.find("classes")],
+            *(row.cells[j] for j in halves),
+        )
+        first, second = (official.value(row.method, f"{half} images") or 0 for half in ("training", "test"))
+        if isinstance(images, Cell) and images.mean != first + second:
+            words = f"{row.method}, {row.where['where']}: {images.mean:,.0f} images; there are {first + second:,.0f}"
+            yield counted.id, Flag("misprint", words, ((i, counted.find("images")),))
+        parts = [cell.mean for cell in both if isinstance(cell, Cell)]
+        if isinstance(classes, Cell) and len(parts) == 2 and sum(parts) != classes.mean:
+            right = [official.value(row.method, f"{half} classes") for half in ("training", "test")]
+            words = (
+                f"{row.method}, {row.where['where']}: {parts[0]:g} + {parts[1]:g} classes are not {classes.mean:g}; "
+                f"the halves have {right[0]:g} and {right[1]:g}"
+            )
+            yield counted.id, Flag("misprint", words, tuple((i, j) for j in halves))
+
+
+def _absent(tables: Tables) -> Iterator[tuple[str, Flag]]:
+    """Networks that the thesis has settings for on a data set, and its section 4.1.5 announces, without any table of
+    their results."""
+    if "thesis_t3" not in tables:
+        return
+    settings = tables["thesis_t3"]
+    results = [table for table in tables.values() if table.source == settings.source and table.kind == "results"]
+    for i, row in enumerate(settings.rows):
+        network = row.where["network"]
+        if not any(row.method in table.dataset and table.backbone == network for table in results):
+            words = f"{network} on {row.method}: section 4.1.5 announces its results, and no table has them"
+            yield settings.id, Flag("no such table", words, tuple((i, j) for j in range(len(settings.columns))))

@@ -7,6 +7,7 @@ from typing import Any
 
 from nearkin.literature._tournament import datasets, published_tournament_table
 from nearkin.literature.claims import check_source, claims
+from nearkin.literature.inventory import MARKS, items, parts
 from nearkin.literature.table import Cell, PublishedTable
 from nearkin.literature.tables import sources, table, tables
 from nearkin.present import Column, Shown, Table
@@ -44,13 +45,16 @@ class Published(Shown):
         return json.dumps(self.content, ensure_ascii=False)
 
 
-def published(name: str | None = None, *, claims: bool = False, ranks: bool = False, source: str = "") -> Published:
+def published(
+    name: str | None = None, *, claims: bool = False, ranks: bool = False, inventory: bool = False, source: str = ""
+) -> Published:
     """What others have published.
 
     Parameters:
         name: a table, as thesis_t6a; None: the list of all tables.
         claims: what the sources say in words instead, and whether it holds in their own tables.
         ranks: the tournaments over the published tables of Psomas 2020 instead.
+        inventory: every item of the sources instead, and where nearkin has it.
         source: only the claims of one source, as psomas2020.
     """
     if claims:
@@ -59,6 +63,9 @@ def published(name: str | None = None, *, claims: bool = False, ranks: bool = Fa
         made = [published_tournament_table(data) for data in datasets()]
         content = [{"data": data, "methods": made[i].records()} for i, data in enumerate(datasets())]
         return Published(made, made, content)
+    if inventory:
+        made = [inventory_table(part) for part in parts()]
+        return Published(made, made, [item._asdict() for item in items()])
     if name is None:
         whole = [_list()]
         return Published(whole, whole, whole[0].records())
@@ -69,7 +76,7 @@ def published(name: str | None = None, *, claims: bool = False, ranks: bool = Fa
 def _list() -> Table:
     """One row per published table."""
     rows = [
-        [t.id, f"{t.source}, table {t.table}: {t.title}", ", ".join(t.dataset), t.backbone, t.dim, len(t.flags) or None]
+        [t.id, f"{t.source}, {t.place}: {t.title}", ", ".join(t.dataset), t.backbone, t.dim, len(t.flags) or None]
         for t in tables()
     ]
     notes = [*(f"{name}: {words}" for name, words in sources().items()), "nearkin published TABLE prints one"]
@@ -85,7 +92,7 @@ def one_table(one: PublishedTable, most: int | None = None) -> Table:
         most: how many flags of a kind are listed; None: all.
     """
     keys = list(dict.fromkeys(key for row in one.rows for key in row.where))
-    columns = [Column("method"), *(Column(key) for key in keys)]
+    columns = [Column("method", "method" if one.kind == "results" else "what"), *(Column(key) for key in keys)]
     for j, column in enumerate(one.columns):
         digits = one.decimals(j)
         looks: dict[str, Any] = {"unit": WORDS, "digits": 6} if digits is None else {"unit": NUMBER, "digits": digits}
@@ -99,9 +106,10 @@ def one_table(one: PublishedTable, most: int | None = None) -> Table:
             mean, spread = (cell.mean, cell.spread) if isinstance(cell, Cell) else (cell, None)
             values += [mean, spread, (i, j) in one.flagged]
         rows.append(values)
-    title = f"{sources()[one.source]}, table {one.table}: {one.title}"
-    title += f" ({', '.join(one.dataset)}; {one.backbone}; size {one.dim})"
-    notes = [f"protocol: {one.protocol}", f"±: {one.spread}", *(f"note: {note}" for note in one.notes)]
+    network = [one.backbone, f"size {one.dim}"] if one.backbone != "none" else []
+    title = f"{sources()[one.source]}, {one.place}: {one.title} ({'; '.join([', '.join(one.dataset), *network])})"
+    plus_minus = [f"±: {one.spread}"] if one.kind == "results" else []
+    notes = [f"protocol: {one.protocol}", *plus_minus, *(f"note: {note}" for note in one.notes)]
     for kind in dict.fromkeys(flag.kind for flag in one.flags):
         words = [flag.words for flag in one.flags if flag.kind == kind]
         notes += [f"* {kind}: {sentence}" for sentence in words[:most]]
@@ -134,6 +142,15 @@ def _content(one: PublishedTable) -> dict[str, Any]:
         cells = [[one.rows[i].method, columns[j]] for i, j in flag.cells]
         flags.append({"kind": flag.kind, "words": flag.words, "cells": cells})
     return {**vars(one), "columns": columns, "rows": rows, "flags": flags}
+
+
+def inventory_table(part: str) -> Table:
+    """One part of the inventory: a row for each item."""
+    chosen = [item for item in items() if item.part == part]
+    rows = [[i.id, i.item, i.source, i.mark, ", ".join(i.where) or None, i.missing or None] for i in chosen]
+    columns = ["id", "item", "source", Column("mark", " "), "where", Column("missing", "what is missing, or to know")]
+    marks = [f"{count} {MARKS[mark]}" for mark, count in Counter(item.mark for item in chosen).items()]
+    return Table(f"inventory-{part}", columns, rows, f"{part}. {parts()[part]}: {', '.join(marks)}")
 
 
 def _claims(source: str | None) -> Published:

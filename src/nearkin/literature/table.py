@@ -59,7 +59,13 @@ class PublishedTable:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()  # sentences that no code can find
-    flags: tuple[Flag, ...] = ()  # what flags.py finds
+    flags: tuple[Flag, ...] = ()  # what _flags.py finds
+    kind: str = "results"  # results; or settings, of a set-up: there is nothing to reproduce in it
+
+    @property
+    def place(self) -> str:
+        """Where it stands in its source: table 6a, section 3.1."""
+        return f"table {self.table}" if self.table[0].isdigit() else self.table
 
     @property
     def methods(self) -> list[str]:
@@ -73,10 +79,10 @@ class PublishedTable:
 
     def decimals(self, column: int) -> int | None:
         """How many decimals the numbers of a column are printed with; None where very small ones stand beside large
-        ones."""
+        ones, and in a column of words."""
         cells = [row.cells[column] for row in self.rows]
         numbers = [number for cell in cells if isinstance(cell, Cell) for number in cell if number is not None]
-        most = max((len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in numbers), default=0)
+        most = max((len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in numbers), default=3)
         return most if most <= 2 else None
 
     def find(self, column: str, part: str | None = None) -> int:

@@ -62,6 +62,7 @@ def _read(raw: dict[str, Any]) -> PublishedTable:
         columns,
         tuple(rows),
         tuple(raw.get("notes", ())),
+        kind=raw.get("kind", "results"),
     )
 
 

@@ -12,7 +12,7 @@ and the button when there is no table. The page's one JSON holds, under the id o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from markupsafe import Markup, escape
 
@@ -21,6 +21,9 @@ from nearkin.pages._slicing import Slicing
 from nearkin.present import Chart, Table
 from nearkin.present.html import sentences
 from nearkin.units import counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 
 @dataclass
@@ -45,6 +48,10 @@ class Part:
     def data(self) -> dict[str, Any]:
         """What its script reads beside the table."""
         return {}
+
+    def drawn(self) -> "Drawing | None":
+        """The figure that a file shows of it; None where it is no picture."""
+        return None
 
 
 class Words(Part):
@@ -162,9 +169,9 @@ class Figure(Part):
         """What the page's script draws: plotly's traces and layout."""
         return {"figure": self.chart.plotly(), **(self.slicing.data(self.chart) if self.slicing else {})}
 
-    def drawn(self) -> Chart:
-        """The chart as a file shows it: with as many rows as the page at first."""
-        return self.slicing.first(self.chart) if self.slicing else self.chart
+    def drawn(self) -> "Drawing":
+        """The chart with as many rows as the page at first."""
+        return (self.slicing.first(self.chart) if self.slicing else self.chart).figure()
 
 
 @dataclass

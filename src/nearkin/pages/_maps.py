@@ -63,7 +63,8 @@ def _parts(tested: Tested, sprite: Sprite, method: Method, most: int) -> list[Pa
         still = still_map(positions[pictured_points], labels[pictured_points], list(shown.values()), coloured)
         table = still.table("map-still", tested.rows[places][pictured_points], labels[pictured_points])
         image, title = encoded(still.image, quality=80), "The same map in pictures"
-        parts.append(Picture("map-still", title, image, form(), still.alt, looks="still", table=table))
+        pixels = np.asarray(still.image)
+        parts.append(Picture("map-still", title, image, form(), still.alt, looks="still", table=table, pixels=pixels))
     return parts
 
 

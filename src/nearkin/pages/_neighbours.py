@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 import numpy as np
-from markupsafe import Markup
 
 from nearkin.errors import NearkinError
 from nearkin.pages._base import Part, Section, Words, attempt
-from nearkin.pages._pictured import Pictured
 from nearkin.pages._pixels import Pictures
-from nearkin.pages._sprite import Sprite, named
+from nearkin.pages._sheets import Sheet
+from nearkin.pages._sprite import Sprite
 from nearkin.pages._tested import Tested
 from nearkin.pages._words import metric_column
 from nearkin.present import Column, Table
-from nearkin.units import NUMBER, SHARE
+from nearkin.units import NUMBER
 
 SHOWN = 8  # neighbours of a query
 PER_KIND = 4  # queries of every kind
@@ -50,7 +49,8 @@ def _sheets(best: Tested, other: Tested | None, sprite: Sprite) -> list[Part]:
     parts: list[Part] = [Words(words), *pictures.gaps()]
     for kind, title in KINDS.items():
         name = f"neighbours-{kind.split()[-1]}"
-        parts.append(Sheet(name, title, Table(name, COLUMNS, [row for row in table.rows if row[0] == kind]), tiles))
+        part = Table(name, COLUMNS, [row for row in table.rows if row[0] == kind])
+        parts.append(Sheet(name, title, part, tiles, pictures))
     return parts
 
 
@@ -61,11 +61,12 @@ def typical(best: Tested, other: Tested | None, sprite: Sprite, k: int = 5) -> l
         table = neighbour_table(best, other, {"median": queries}, k)
     except NearkinError:  # the section on neighbours says why
         return []
-    tiles = Pictures(best, sprite).tiles(table.column("query row") + table.column("neighbour row"))
+    pictures = Pictures(best, sprite)
+    tiles = pictures.tiles(table.column("query row") + table.column("neighbour row"))
     if not table.rows or all(tile is None for tile in tiles.values()):
         return []
     table.name = "first-query"
-    return [Sheet(table.name, "A typical query and what is found for it", table, tiles)]
+    return [Sheet(table.name, "A typical query and what is found for it", table, tiles, pictures)]
 
 
 def neighbour_table(
@@ -135,46 +136,3 @@ def _number(tested: Tested, row: int) -> int:
     if row not in tested.query_of:
         raise NearkinError(f"{tested.name} was tested on other images (row {row} is not among its queries)")
     return tested.query_of[row]
-
-
-class Sheet(Pictured):
-    """Queries with their neighbours, each framed and marked: ✓ is right, ✗ is wrong."""
-
-    def html(self) -> Markup:
-        """One block per query, one line per method."""
-        assert self.table is not None
-        blocks: dict[int, dict[str, list[dict]]] = {}
-        for row in self.table.records():
-            blocks.setdefault(row["query row"], {}).setdefault(row["method"], []).append(row)
-        if not blocks:
-            return Markup("<p>There are none.</p>")
-        return Markup("\n").join(self._block(methods) for methods in blocks.values())
-
-    def _block(self, methods: dict[str, list[dict]]) -> Markup:
-        first = next(iter(methods.values()))[0]
-        row, name = first["query row"], first["query class"]
-        file = first["query file"] or f"image {row}"
-        query = Markup(
-            '<figure class="query">{}<figcaption><span class="name">{}</span><span class="quiet">query, {}</span>'
-            "</figcaption></figure>"
-        ).format(self.thumb(row, f"query: {name}, {file}"), named(name), named(file))
-        lines = Markup("").join(self._line(method, answers) for method, answers in methods.items())
-        return Markup('<div class="sheet">{}<div class="answers">{}</div></div>').format(query, lines)
-
-    def _line(self, method: str, answers: list[dict]) -> Markup:
-        value, right = answers[0]["map_at_r"], sum(answer["right"] for answer in answers)
-        score = f"{right} of {len(answers)} right" + ("" if value is None else f", MAP@R {SHARE.text(value, 1)} %")
-        items = Markup("").join(self._item(answer) for answer in answers)
-        return Markup(
-            '<div class="answer"><p><strong>{}</strong> <span class="quiet">{}</span></p>'
-            '<ol class="found">{}</ol></div>'
-        ).format(method, score, items)
-
-    def _item(self, answer: dict) -> Markup:
-        word, mark = ("right", "✓") if answer["right"] else ("wrong", "✗")
-        name, row = answer["class"], answer["neighbour row"]
-        label = f"{word}: {name}, image {row}, similarity {NUMBER.text(answer['similarity'])}"
-        return Markup(
-            '<li class="{}">{}<span class="mark" aria-hidden="true">{}</span>'
-            '<span class="name" title="{}">{}</span></li>'
-        ).format(word, self.thumb(row, label), mark, name, named(name))

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup
 
 from nearkin.pages._base import Part
 from nearkin.pages._sprite import data_uri, thumb
-from nearkin.present import Table
+from nearkin.present import Table, pixel_by_pixel
 from nearkin.present.html import sentences
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 Thumbnail = tuple[int, str, str]  # a row, what it shows, and a class for the stylesheet
 
@@ -63,6 +68,7 @@ class Picture(Part):
         looks: a class for the stylesheet.
         notes: sentences below it.
         table: its numbers.
+        pixels: the picture (H, W, 3) for files; None: they do not have it.
     """
 
     def __init__(
@@ -76,8 +82,10 @@ class Picture(Part):
         looks: str = "stored",
         notes: Sequence[str] = (),
         table: Table | None = None,
+        pixels: np.ndarray | None = None,
     ):
         super().__init__(id, title, table)
+        self.pixels = pixels
         self.address, self.alt, self.looks, self.notes = data_uri(image, form), alt, looks, notes
 
     def html(self) -> Markup:
@@ -85,3 +93,7 @@ class Picture(Part):
         return Markup('<figure class="{}"><img src="{}" alt="{}"><figcaption>{}</figcaption></figure>{}').format(
             self.looks, self.address, self.alt or self.title, self.alt, sentences(self.notes)
         )
+
+    def drawn(self) -> "Drawing | None":
+        """The picture as it is."""
+        return None if self.pixels is None else pixel_by_pixel(self.pixels)

@@ -1,11 +1,11 @@
-"""The sections that look into images: neighbours, confused classes, labels that may be wrong, the map."""
+"""The sections that look into images: samples, neighbours, confused classes, labels that may be wrong, the map."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nearkin.comparison.gather import Member
 from nearkin.errors import NearkinError
-from nearkin.pages import _confusion, _maps, _mislabelled, _neighbours
+from nearkin.pages import _confusion, _maps, _mislabelled, _neighbours, _sheets
 from nearkin.pages._base import Part, Section, Words
 from nearkin.pages._board import Board
 from nearkin.pages._members import untrained_words
@@ -55,7 +55,8 @@ class Looks:
     def _look(self, best: Tested, other: Tested | None, plain: Tested | None, *more: SectionOf) -> list[Section]:
         self.typical = self.typical or _neighbours.typical(best, plain, self.sprite)
         further = [_confusion.section, *more, *([_maps.section] if self.with_map else [])]
-        return [_neighbours.section(best, other, self.sprite), *(make(best, self.sprite) for make in further)]
+        neighbours = _neighbours.section(best, other, self.sprite)
+        return [neighbours, _sheets.samples(best, self.sprite), *(make(best, self.sprite) for make in further)]
 
     def _finished(self, sections: list[Section]) -> list[Section]:
         """The same with the thumbnails, which come into the page once."""

@@ -57,6 +57,13 @@ class Pictures:
                     self.sprite.add(self._key(row), image)
         return {row: self.sprite.places.get(self._key(row)) for row in rows}
 
+    def seen(self, rows: Iterable[int]) -> dict[int, np.ndarray]:
+        """Row -> the part of its image that was embedded, (side, side, 3) uint8; without those that cannot be read."""
+        read, _ = self._source
+        new = list(dict.fromkeys(int(row) for row in rows)) if read is not None else []
+        images = parallel(lambda row: self._seen(read, row), new, "Reading images")
+        return {row: np.asarray(image) for row, image in zip(new, images, strict=True) if image is not None}
+
     @property
     def gap(self) -> str | None:
         """What is missing, in a sentence; None when all that was asked for is here."""
@@ -119,13 +126,18 @@ class Pictures:
         return read
 
     def _thumbnail(self, read: Read, row: int) -> np.ndarray | None:
-        """The middle of the image that was embedded, at the size of a thumbnail."""
+        """What was embedded, at the size of a thumbnail."""
+        seen = self._seen(read, row)
+        return None if seen is None else np.asarray(seen.resize((TILE, TILE), Image.Resampling.BICUBIC))
+
+    def _seen(self, read: Read | None, row: int) -> Image.Image | None:
+        """The middle of the image, which was embedded; None where it cannot be read."""
         try:
+            assert read is not None
             pixels = read(row)
         except (ValueError, OSError):
             return None
-        seen = Image.fromarray(np.ascontiguousarray(centre(pixels, self._head["spec"]["data"]["size"])))
-        return np.asarray(seen.resize((TILE, TILE), Image.Resampling.BICUBIC))
+        return Image.fromarray(np.ascontiguousarray(centre(pixels, self._head["spec"]["data"]["size"])))
 
 
 class OtherImages(NearkinError):

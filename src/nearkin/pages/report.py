@@ -70,7 +70,7 @@ def report(
         by: what rows are, as ["data", "loss"]; None: all axes of the study.
         where: only these runs, as {"backbone": "resnet50", "dim": [128, 512]} or "backbone=resnet50".
         published: id of a published table that stands beside.
-        export: a folder for the charts (PNG, SVG) and tables (CSV, Markdown, LaTeX).
+        export: a folder for charts, sheets of images and maps (PNG, SVG) and for tables (CSV, Markdown, LaTeX).
         map: is there a map of the embeddings? It takes the longest.
 
     Example:

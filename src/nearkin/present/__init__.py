@@ -8,21 +8,21 @@ from nearkin.present.table import Column, Table
 
 if TYPE_CHECKING:
     from nearkin.present.chart import Chart, described
-    from nearkin.present.drawing import canvas, label, save
+    from nearkin.present.drawing import canvas, label, pixel_by_pixel, save, shortened
     from nearkin.present.files import ENDINGS, check_ending, read, sentence
     from nearkin.present.forms import Bars, Dots, Lines, Points
     from nearkin.present.grids import Heatmap, Ranks
-    from nearkin.present.pictures import coloured, overlaid
+    from nearkin.present.pictures import coloured, framed, overlaid
     from nearkin.present.pivot import pivot
     from nearkin.present.sheets import Panels, Pictures
 else:
     _LATER = {  # module -> its names, imported when they are first used: a table on a terminal needs none of them
         "chart": ("Chart", "described"),
-        "drawing": ("canvas", "label", "save"),
+        "drawing": ("canvas", "label", "pixel_by_pixel", "save", "shortened"),
         "files": ("ENDINGS", "check_ending", "read", "sentence"),
         "forms": ("Bars", "Dots", "Lines", "Points"),
         "grids": ("Heatmap", "Ranks"),
-        "pictures": ("coloured", "overlaid"),
+        "pictures": ("coloured", "framed", "overlaid"),
         "pivot": ("pivot",),
         "sheets": ("Panels", "Pictures"),
     }
@@ -53,10 +53,13 @@ __all__ = [
     "check_ending",
     "coloured",
     "described",
+    "framed",
     "label",
     "overlaid",
     "pivot",
+    "pixel_by_pixel",
     "read",
     "save",
     "sentence",
+    "shortened",
 ]

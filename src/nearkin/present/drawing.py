@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nearkin.storage import atomic
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
 INK, SOFT = "#1b1b1b", "#8a8a8a"
@@ -24,6 +25,16 @@ def canvas(height: float, width: float = 10) -> tuple[Figure, Any]:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def pixel_by_pixel(image: np.ndarray) -> Figure:
+    """A figure that is a picture (H, W, 3) uint8 and has as many pixels."""
+    from matplotlib.figure import Figure
+
+    height, width = image.shape[:2]
+    figure = Figure(figsize=(width / 100, height / 100), dpi=100)
+    figure.figimage(image)
+    return figure
 
 
 def save(figure: Figure, path: Path | str, endings: Sequence[str] = (".png", ".svg")) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nearkin.present.chart import Chart
@@ -55,13 +56,20 @@ class Pictures(Chart):
                 if i < len(self.captions) and j < len(self.captions[i]):
                     axes.set_title(label(self.captions[i][j]), fontsize=8 if wide > 12 else 9)
                 if j == 0 and i < len(self.rows):
-                    axes.set_ylabel(label(self.rows[i]), fontsize=9)
+                    axes.set_ylabel(label(_lines(self.rows[i])), fontsize=9)
         return figure
 
     def describe(self) -> dict[str, Any]:
         """Its words, and the name of the file that holds the images."""
         words = {"title": self.title, "alt": self.alt, "notes": list(self.notes)}
         return {"form": "Pictures", "name": self.name, **words, "file": self.file or f"{self.name}.png"}
+
+
+def _lines(name: str, width: int = 18) -> str:
+    """A long name in up to three lines; it breaks at its underscores, too."""
+    if len(name) <= width:
+        return name
+    return fill(name.replace("_", " "), width, max_lines=3, placeholder=" …")
 
 
 @dataclass(kw_only=True)

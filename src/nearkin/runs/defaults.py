@@ -3,12 +3,13 @@
 | network              | lr   | batch | epochs | BatchNorm | pooling | dim | measured on               |
 |----------------------|------|-------|--------|-----------|---------|-----|---------------------------|
 | from random weights  | 1e-3 | 128   | 8      | trains    | avg     | 128 | glyphs, batches of 32 x 4 |
-| from given weights   | 3e-4 | 96    | 8      | frozen    | both    | F   | CUB at 128 px             |
+| from given weights   | 3e-4 | 96    | 12     | frozen    | both    | F   | CUB at 128 px             |
 | head alone (cut=all) | 1e-3 | 96    | 8      | frozen    | both    | F   | CUB: heads overfit early  |
 
 A network from given weights never goes far from them: its linear head begins as the pooled feature itself, with as many
-dimensions (F), head and proxies train before the rest, weights are averaged, and the stored network lies between the
-first and the trained one (docs/recipe.md). Heads that begin otherwise have 512 dimensions, as in ProxyAnchor's code.
+dimensions (F), head and proxies train before the rest, weights are averaged, the stored network lies between the first
+and the trained one, and few classes are not shown too often (docs/recipe.md). Heads that begin otherwise have 512
+dimensions, as in ProxyAnchor's code.
 Frozen statistics as in Roth's code; pooling as in ProxyAnchor's. Losses with proxies use random batches (as the
 code of ProxyAnchor, HIST and Psomas does), the others balanced ones. A method has its own head, HIST its LayerNorm. A
 batch is never larger than the data.
@@ -32,6 +33,9 @@ from nearkin.models.backbone import InputRecord, is_count
 from nearkin.models.build import create_backbone
 from nearkin.registry import BACKBONES, hyperparameters
 
+FEW = 32  # training classes; where there are fewer, none is shown more often than
+SHOWN = 500  # times in all of a training, by its images together
+
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
@@ -53,13 +57,14 @@ def fill(spec: RunSpec) -> RunSpec:
     pretrained = spec.model.weights is not None
     head_alone = spec.model.cut == "all"
     careful = pretrained and spec.train.epochs != 0  # what is untrained is neither averaged nor blended
+    epochs = 12 if pretrained and not head_alone else 8
     train: dict[str, Any] = {
         "lr": 3e-4 if pretrained and not head_alone else 1e-3,
         "batch": 96 if pretrained else 128,
-        "epochs": 8,
-        "warmup": min(2, (8 if spec.train.epochs is None else spec.train.epochs) // 4) if careful else 0,
-        "average": 0.98 if careful else 0.0,
-        "blend": 0.7 if careful else 1.0,
+        "epochs": epochs,
+        "warmup": min(2, (epochs if spec.train.epochs is None else spec.train.epochs) // 4) if careful else 0,
+        "average": 0.995 if careful else 0.0,
+        "blend": 0.85 if careful else 1.0,
     }
     head = spec.model.head
     if head is None:  # parts of a stored run are not imported needlessly
@@ -123,6 +128,19 @@ def fit_batch(requested: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunS
         distinct = k * (int(labels.max()) + 1) if resolved.sampler.name in ("balanced", "covering") else batch
         batch = min(batch, distinct) // k * k
     return resolved.model_copy(update={"train": resolved.train.model_copy(update={"batch": max(batch, 2)})})
+
+
+def spare_few(requested: RunSpec, resolved: RunSpec, labels: np.ndarray) -> RunSpec:
+    """Given weights and few classes with many images each: an epoch that was not set is shorter than all images. The
+    more often a network sees the same few classes, the more it loses of what it knew of all others."""
+    train, classes = resolved.train, int(labels.max()) + 1
+    is_requested = requested.train.epochs is not None or requested.train.batches_per_epoch is not None
+    if is_requested or resolved.model.weights is None or not train.epochs or not train.batch or classes >= FEW:
+        return resolved
+    steps = max(1, round(SHOWN * classes / (train.batch * train.epochs)))
+    if steps >= len(labels) // train.batch:
+        return resolved
+    return resolved.model_copy(update={"train": train.model_copy(update={"batches_per_epoch": steps})})
 
 
 def takes_classes(spec: RunSpec) -> bool:

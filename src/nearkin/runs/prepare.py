@@ -39,7 +39,7 @@ from nearkin.models.weights import check_file, fitting
 from nearkin.protocols import Split
 from nearkin.registry import BACKBONES, HEADS, METRICS, hyperparameters
 from nearkin.runs.data import Data, Division, key_of, make_split, read_data, read_table
-from nearkin.runs.defaults import complete, fill, fit_batch, resolve
+from nearkin.runs.defaults import complete, fill, fit_batch, resolve, spare_few
 from nearkin.runs.seen import Records, check_unseen, seen_by
 
 MOST_DIMENSIONS = 65_536
@@ -87,7 +87,7 @@ def prepare(spec: RunSpec, known: dict[str, Data] | None = None) -> Prepared:
     split, labels = division.split, division.labels
     check(fit_batch(requested, spec, labels), division)
     facts = {"validates": len(split.val) > 0, "skips": len(data.skipped) > 0, "augment": data.table.augment}
-    spec = fit_batch(requested, resolve(spec, **facts), labels)
+    spec = spare_few(requested, fit_batch(requested, resolve(spec, **facts), labels), labels)
     seen, record = seen_by(spec.model.weights), division.record(spec.data.name, data)
     if seen:
         division.once(
