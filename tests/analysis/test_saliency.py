@@ -134,6 +134,20 @@ def test_equal_maps_are_shown_as_100():
     assert "z is infinite" in " ".join(table(found, "correlation").notes)
 
 
+@pytest.mark.parametrize("methods", [15, 40])
+def test_the_panel_draws_every_method(methods):
+    """Kobs et al. show 14 losses and none; more than fit into a row stand in rows below."""
+    groups = [OneMethod(f"loss {i}", "ranking", (member("margin", 0),)) for i in range(methods)]
+    maps = np.linspace(0, 1, methods * 2 * 64).reshape(methods, 2, 8, 8).astype(np.float16)
+    none = np.zeros((4, methods, methods))
+    pixels = np.zeros((2, 8, 8, 3), np.uint8)
+    panel = Saliency(groups, "cub", np.arange(4), np.array(list("aabb")), none, none, maps, pixels, {})._panel()
+    drawn = [caption for row in panel.captions for caption in row if caption != "image"]
+    assert drawn == [f"loss {i}" for i in range(methods)]
+    assert sum(len(row) for row in panel.images) == 2 * (methods + len(panel.images) // 2)
+    assert len({image.tobytes() for row in panel.images for image in row}) == 2 * methods + 1  # pixels are black
+
+
 def test_published_cells():
     assert kobs.published_name({"loss.name": "margin", "loss.per_class": False, "train.epochs": 1}) == "Margin"
     assert kobs.published_name({"loss.name": "margin", "loss.per_class": True, "train.epochs": 1}) == "Margin/class"

@@ -7,12 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from scipy import stats
 from stores import add_run, add_study
 
 import nearkin
 from nearkin.analysis import spectrum as module
+from nearkin.analysis._spectrum_charts import ALL
 from nearkin.analysis.embedded import training_set
-from nearkin.analysis.spectrum import ALL, KEEP, Spectrum, spectrum
+from nearkin.analysis.spectrum import KEEP, Spectrum, spectrum
 from nearkin.comparison.gather import gather
 from nearkin.present import read
 
@@ -132,10 +134,39 @@ def test_a_regulariser_against_none_on_the_same_seeds(study):
     assert found["margin", "mixup"]["map_at_r"]["mean"] == pytest.approx(-0.015)
 
 
+def test_a_panel_for_each_loss_with_and_without(study):
+    """Spectra of a class as Roth et al. draw them; two regularisers stand in one panel, p_switch=0 is none."""
+    charts = {chart.name: chart for chart in study.charts}
+    panels = {chart.title: chart.series() for chart in charts["spectra"].charts}
+    assert {title: [group for group, _ in series] for title, series in panels.items()} == {
+        "contrastive": ["none", "rho", "mixup"],
+        "margin": ["none", "rho", "mixup"],
+    }
+    (_, rows), *_ = panels["margin"]
+    assert [row["number"] for row in rows] == list(range(1, 9))  # of 8 dimensions
+    plain = [run.classes for name, run in study.runs.items() if name.startswith("margnone")]
+    assert rows[0]["value"] == pytest.approx(np.mean(plain, 0)[0])
+
+
+def test_means_in_the_colours_of_the_regularisers(study):
+    charts = {chart.name: chart for chart in study.charts}
+    (rho, *_) = charts["test"].charts
+    assert rho.groups() == ["none", "rho", "mixup"]
+    means = {row["method"]: row for row in rho.records()}
+    margin = means["margin, rho"]
+    assert (margin["rho"], margin["recall@1"]) == (pytest.approx(0.55), pytest.approx(0.63))
+    half = stats.t.ppf(0.975, 2) * 0.01 / np.sqrt(3)
+    assert (margin["recall@1_low"], margin["recall@1_high"]) == pytest.approx((0.63 - half, 0.63 + half))
+    (trace, *_), _ = rho.traces()
+    assert (
+        len(trace["error_x"]["array"]) == len(trace["error_y"]["array"]) == 3
+    )  # contrastive twice: none and p_switch=0
+    recall, decay = charts["regularisers"].charts
+    assert recall.names() == decay.names() == ["contrastive", "margin"]
+
+
 def test_rho_against_the_test(study):
     """Rank correlation over methods: seeds are averaged first."""
-    from scipy import stats
-
     told = study.numbers
     rows = list(told["methods"].values())
     own = told["correlations"]["rho"]["recall@1"]

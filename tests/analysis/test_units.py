@@ -10,7 +10,7 @@ from stores import add_run, add_study
 
 from nearkin.analysis._corrupt import CORRUPTIONS
 from nearkin.analysis._over_runs import methods_of, one_fold
-from nearkin.analysis._relations import correlation_table, correlations, regularised, regulariser_table
+from nearkin.analysis._relations import correlation_table, correlations, regularised, regulariser_table, twins_of
 from nearkin.analysis.corruptions import CorruptionsOfStudy
 from nearkin.analysis.properties import PropertiesOfStudy
 from nearkin.analysis.spectrum import Spectrum, SpectrumOfStudy
@@ -257,7 +257,7 @@ def regularisers_study(root, seeds, folds=(None,), gain=0.05):
     def row(method, metric):
         return method.metric(metric) if metric == METRIC else method.row(lambda member: member.value(METRIC))
 
-    return regularised(methods, ["pi_ratio", METRIC], row)
+    return regularised(twins_of(methods), ["pi_ratio", METRIC], row)
 
 
 def test_no_verdict_on_a_regulariser_from_two_seeds(tmp_path):

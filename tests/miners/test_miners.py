@@ -38,16 +38,18 @@ def reference_batch():
     return wave * (0.6 + 0.1 * i), Y
 
 
-@pytest.mark.parametrize("name", MINERS.names())
+@pytest.mark.parametrize(
+    ("name", "given_settings"), [*((name, {}) for name in MINERS.names()), ("random", {"per_anchor": True})]
+)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_output_lies_inside_the_masks(name, data):
+def test_output_lies_inside_the_masks(name, given_settings, data):
     b = data.draw(st.integers(1, 9))
     values = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-3, 1e3])
     z = torch.tensor(data.draw(st.lists(st.lists(values, min_size=4, max_size=4), min_size=b, max_size=b)))
     y = torch.tensor(data.draw(st.lists(st.integers(0, 3), min_size=b, max_size=b)))
     pairs = Pairs.of(z, y)
-    found = make(name)(z, y)
+    found = make(name, **given_settings)(z, y)
     if isinstance(found, PairMasks):
         assert not (found.positive & ~pairs.positive).any()
         assert not (found.negative & ~pairs.negative).any()
@@ -56,10 +58,18 @@ def test_output_lies_inside_the_masks(name, data):
         assert pairs.negative[found.anchor, found.negative].all()
 
 
-@pytest.mark.parametrize("name", ["semihard", "softhard", "hard", "hard_floor", "distance_weighted"])
+@pytest.mark.parametrize("name", ["semihard", "softhard", "hard", "hard_floor", "distance_weighted", "random"])
 def test_one_triplet_an_anchor_that_has_both_sides(name):
     z, y = reference_batch()
-    assert make(name)(z, y).anchor.tolist() == [0, 1, 2, 3, 4, 5, 6]  # class 3 has one sample
+    assert make(name, **({"per_anchor": True} if name == "random" else {}))(z, y).anchor.tolist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]  # class 3 has one sample
 
 
 @pytest.mark.parametrize("name", MINERS.names())
@@ -86,6 +96,7 @@ ALLOWED = {
     "hard_floor, high": (lambda: make("hard_floor", floor=1.6), lambda z, y: oracles.hard_floor(z, y, 1.6)),
     "distance_weighted": (lambda: make("distance_weighted"), oracles.all_triplets),
     "random": (lambda: make("random"), oracles.all_triplets),
+    "random, per anchor": (lambda: make("random", per_anchor=True), oracles.all_triplets),
 }
 
 
@@ -154,6 +165,26 @@ def test_random_takes_as_many_as_there_are_anchors_without_repetition():
     z, y = batch(40)
     found = listed(miners.Random()(z, y))
     assert len(found) == len(set(found)) == 40
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_per_anchor_draws_one_of_either_side_for_each(seed):
+    """As the text of Roth et al. has it: every anchor once, both sides uniform and independent of each other."""
+    z, y = batch(9, classes=3, seed=seed)
+    anchors, positives, negatives = oracles.random_per_anchor(y.tolist())
+    miner, generator = miners.Random(per_anchor=True), torch.Generator().manual_seed(seed)
+    times, counts = 400, dict[tuple[int, str, int], int]()
+    for _ in range(times):
+        found = listed(miner(z, y, generator=generator))
+        assert [a for a, _, _ in found] == anchors
+        for a, p, n in found:
+            counts[a, "p", p] = counts.get((a, "p", p), 0) + 1
+            counts[a, "n", n] = counts.get((a, "n", n), 0) + 1
+    for a in anchors:
+        for side, columns in (("p", positives[a]), ("n", negatives[a])):
+            assert {column for anchor, which, column in counts if (anchor, which) == (a, side)} == columns
+            for column in columns:
+                assert counts[a, side, column] / times == pytest.approx(1 / len(columns), abs=0.12)
 
 
 def test_reference_counts():

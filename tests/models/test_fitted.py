@@ -109,6 +109,22 @@ class TestProjections:
         np.testing.assert_allclose(np.abs(found), np.abs(theirs), atol=1e-9)
         np.testing.assert_allclose(np.cov(found.T, bias=True), np.eye(5), atol=1e-9)
 
+    def test_the_distance_of_whitened_features_is_mahalanobis(self):
+        """With all dimensions, distance=euclid ranks by (x - y)ᵀ Σ⁻¹ (x - y); cosines of the same vectors do not."""
+        x, labels = self.classes()
+        z = self.fitted("pca_whitening", 10, x, labels)(torch.from_numpy(x))
+        inverse = np.linalg.inv(np.cov(x.T, bias=True))
+        differences = x[:, None] - x[None]  # (N, N, F)
+        squares = np.einsum("ijk,kl,ijl->ij", differences, inverse, differences)
+        np.testing.assert_allclose(torch.cdist(z, z).square().numpy(), squares, rtol=1e-6, atol=1e-8)
+        np.fill_diagonal(squares, np.inf)
+        found = {
+            distance: nearkin.evaluate(z, labels, k=(1,), distance=distance).metrics["recall@1"]
+            for distance in ("euclid", "cosine")
+        }
+        assert found["euclid"] == pytest.approx(np.mean(labels[squares.argmin(1)] == labels))
+        assert found["euclid"] != found["cosine"]
+
     def test_a_feature_that_never_changes_stays_nothing(self):
         x, labels = self.classes()
         x = np.concatenate([x, np.ones((len(x), 1))], 1)

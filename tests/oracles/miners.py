@@ -30,6 +30,15 @@ def all_triplets(z: Tensor, y: list[int]) -> set[tuple[int, int, int]]:
     return {(a, p, n) for a in anchors(y) for p in sides(y, a)[0] for n in sides(y, a)[1]}
 
 
+def random_per_anchor(y: list[int]) -> tuple[list[int], dict[int, set[int]], dict[int, set[int]]]:
+    """Anchors, each once, and what may be drawn for each as p and as n: one of either, all alike."""
+    positives, negatives = {}, {}
+    for a in anchors(y):
+        pos, neg = sides(y, a)
+        positives[a], negatives[a] = set(pos), set(neg)
+    return anchors(y), positives, negatives
+
+
 def semihard(z: Tensor, y: list[int], margin: float) -> set[tuple[int, int, int]]:
     """Any (a, p, n) that is semihard, or whose (a, p) has no semihard negative."""
     allowed = set()

@@ -320,9 +320,110 @@ def test_networks_are_compared_as_published(tmp_path):
         *(("triplet", network) for network in ("resnet50", "bn_inception", "googlenet")),
         *(("margin", network) for network in ("resnet50", "bn_inception")),
     }
+    assert "The recipe has other settings with it: " in html
     assert "train.batch 100 (resnet50), 180 (bn_inception, googlenet)" in html
     assert "train.step 5 (resnet50), 10 (bn_inception, googlenet)" in html
     assert "train.warmup 5 (resnet50), 1 (bn_inception, googlenet)" in html
+
+
+def test_methods_with_and_without_a_regulariser_stand_beside_each_other(tmp_path):
+    """As in Roth et al. 2020, figures 8, 9 and 13: two margins are two, SNR finds its twin, Softmax stands alone."""
+    rows = {
+        "Margin .6": {"loss": "margin", "loss.beta": 0.6},
+        "Margin 1.2": {"loss": "margin"},
+        "SNR": {"loss": "snr_triplet"},
+        "Softmax": {"loss": "norm_softmax"},
+        "R-Margin .6": {"loss": "margin", "loss.beta": 0.6, "regulariser": "rho"},
+        "R-SNR": {"loss": "snr_triplet", "regulariser": "rho"},
+        "R-SNR .1": {"loss": "snr_triplet", "regulariser": "rho", "regulariser.p_switch": 0.1},
+        "Softmax, mixed": {"loss": "norm_softmax", "regulariser": "mixup"},
+    }
+    root, cells = tmp_path / "runs", []
+    for i, (label, words) in enumerate(rows.items()):
+        for seed in (0, 1):
+            run = write_run(root, {"recipe": "roth2020"} | words, 0.3 + i / 20, seed=seed, validated=False)
+            cells.append(((label,), seed, run, None))
+    write_study(root, "roth", cells, axes=("method",))
+    html = page_of(["roth"], root)
+    data, own = data_of(html), stored(root, "roth")
+    bars = records(data["rho-switching"]["table"])
+    assert [(row["method"], row["regulariser"]) for row in bars] == [
+        ("Margin .6", "without"),
+        ("Margin .6", "with rho switching"),
+        ("Margin 1.2", "without"),
+        ("SNR", "without"),
+        ("SNR", "rho p_switch=0.1"),  # no validation chooses one of the two
+        ("SNR", "rho p_switch=0.35"),
+        ("Softmax", "without"),
+    ]
+    values = [result["test"]["map_at_r"] for result in own["R-Margin .6"].values()]
+    assert (bars[1]["map_at_r"], bars[1]["std"]) == pytest.approx((statistics.fmean(values), statistics.stdev(values)))
+    mixed = records(data["mixup-decay"]["table"])
+    assert [row["regulariser"] for row in mixed if row["method"] == "Softmax"] == ["without", "with mixup"]
+    assert len(mixed) == 5
+    (curve,) = {row["method"] for row in records(data["by-p-switch"]["table"])}
+    assert curve == "SNR"
+    assert [row["p_switch"] for row in records(data["by-p-switch"]["table"])] == [0.0, 0.1, 0.35]
+    assert "Dashed: p_switch 0" in html
+    assert {row["regulariser"] for row in records(data["rho"]["table"])} == {"none", "rho", "mixup"}
+
+
+@pytest.fixture(scope="module")
+def tournament(tmp_path_factory):
+    """Three losses by three networks by two sizes, under the recipe of Psomas 2020."""
+    root, cells = tmp_path_factory.mktemp("tournament") / "runs", []
+    for network in NETWORKS:
+        for dim in (128, 512):
+            for loss in ("multi_similarity", "triplet", "proxy_anchor"):
+                words = {"recipe": "psomas2020", "loss": loss, "backbone": network, "dim": dim}
+                for seed in (0, 1):
+                    run = write_run(root, words, 0.3 + dim / 4000, seed=seed, validated=False)
+                    cells.append(((loss, network, str(dim)), seed, run, None))
+    write_study(root, "tournament", cells, axes=("loss", "backbone", "dim"))
+    return root
+
+
+NETWORKS = ("resnet50", "bn_inception", "googlenet")
+
+
+def test_one_network_and_size_has_its_bars_in_order_of_year(tournament):
+    """Psomas 2020, figure 27."""
+    gathered = gather(["tournament"], tournament, {"backbone": "resnet50", "dim": 512})
+    data = data_of(render(build(gathered, map=False)))
+    rows = records(data["recall-by-year"]["table"])
+    assert list(dict.fromkeys(row["method"] for row in rows)) == [
+        "triplet (2015)",
+        "multi_similarity (2019)",
+        "proxy_anchor (2020)",
+    ]
+    own = stored(tournament, "tournament")
+    for row in rows:
+        of = own[f"{row['method'].split()[0]}, resnet50, 512"]
+        metric = row["metric"].lower()
+        assert row["recall"] == pytest.approx(statistics.fmean(r["test"][metric] for r in of.values()))
+    assert [row["metric"] for row in rows[:4]] == ["Recall@1", "Recall@2", "Recall@4", "Recall@8"]
+    assert "by-dim" not in data
+    assert "by-backbone" not in data
+
+
+@pytest.mark.parametrize(
+    ("where", "chart", "column", "values"),
+    [
+        ({"dim": 512}, "by-backbone", "backbone", NETWORKS),  # figure 31: their batches and warm-ups differ
+        ({"backbone": "bn_inception"}, "by-dim", "embedding size", (128, 512)),  # figures 28 to 30
+    ],
+)
+def test_a_slice_has_its_curves(tournament, where, chart, column, values):
+    data = data_of(render(build(gather(["tournament"], tournament, where), map=False)))
+    rows, own = records(data[chart]["table"]), stored(tournament, "tournament")
+    assert {(row["method"], row[column]) for row in rows} == {
+        (loss, value) for loss in ("multi_similarity", "triplet", "proxy_anchor") for value in values
+    }
+    for row in rows:
+        label = ", ".join(
+            str(v) for v in (row["method"], *([row[column], 512] if "dim" in where else ["bn_inception", row[column]]))
+        )
+        assert row["map_at_r"] == pytest.approx(statistics.fmean(r["test"]["map_at_r"] for r in own[label].values()))
 
 
 def test_a_single_run_has_a_page(tmp_path):

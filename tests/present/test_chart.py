@@ -64,6 +64,41 @@ def test_hidden_lines_wait_for_a_click():
     assert [trace.get("visible") for trace in traces] == [None, None, "legendonly", "legendonly"]
 
 
+def test_a_level_is_a_dashed_line_across():
+    """What is there without the setting stands on no place of its axis."""
+    rows = [["a", 0.0, 0.3], ["a", 0.1, 0.4], ["a", 0.4, 0.5], ["b", 0.1, 0.2]]
+    table = Table("t", ["name", "p", Column("map", unit=SHARE)], rows)
+    chart = Lines(name="c", table=table, x="p", y="map", by="name", level=0.0)
+    across, line, other = chart.traces()[0]
+    assert (across["x"], across["y"], across["line"]["dash"]) == ([0.1, 0.4], [30.0, 30.0], "dash")
+    assert across["line"]["color"] == line["marker"]["color"] != other["marker"]["color"]
+    assert (line["x"], other["x"]) == ([0.1, 0.4], [0.1])
+    drawn = chart.figure().axes[0].lines
+    assert [(one.get_linestyle(), list(one.get_xdata())) for one in drawn[:2]] == [
+        ("--", [0.1, 0.4]),
+        ("-", [0.1, 0.4]),
+    ]
+
+
+def test_intervals_along_both_axes():
+    spans = {"left": "left", "right": "right", "low": "low", "high": "high"}
+    columns = [
+        "name",
+        "rho",
+        "left",
+        "right",
+        Column("map", unit=SHARE),
+        *(Column(n, unit=SHARE) for n in ("low", "high")),
+    ]
+    rows = [["a", 0.5, 0.25, 1.0, 0.5, 0.25, 0.75], ["b", 0.5, None, None, 0.5, None, None]]
+    chart = Points(name="c", table=Table("t", columns, rows), x="rho", y="map", **spans)
+    ((trace,), _) = chart.traces()
+    assert (trace["error_x"]["array"], trace["error_x"]["arrayminus"]) == ([0.5, 0.0], [0.25, 0.0])
+    assert (trace["error_y"]["array"], trace["error_y"]["arrayminus"]) == ([25.0, 0.0], [25.0, 0.0])
+    ends = [list(line.get_xdata()) for line in chart.figure().axes[0].lines]
+    assert [0.25, 1.0] in ends
+
+
 def test_names_of_points_stay_in_the_frame():
     traces, _ = CHARTS["Points"].traces()
     sides = dict(
@@ -124,6 +159,16 @@ def test_logarithmic_axes():
     chart = Lines(name="c", table=TABLE, x="time", y="map", log_y=True)
     assert chart.plotly()["layout"]["yaxis"]["type"] == "log"
     assert (chart.figure().axes[0].get_xscale(), chart.figure().axes[0].get_yscale()) == ("linear", "log")
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [([128, 512], ["128", "512"]), (list(range(1, 20)), None)])
+def test_few_values_have_their_ticks_on_a_logarithmic_axis(sizes, expected):
+    table = Table("t", ["size", "map"], [[size, 0.5] for size in sizes])
+    chart = Lines(name="c", table=table, x="size", y="map", log=True)
+    axis = chart.plotly()["layout"]["xaxis"]
+    assert axis.get("tickvals") == (sizes if expected else None)
+    drawn = [text.get_text() for text in chart.figure().axes[0].get_xticklabels()]
+    assert (drawn == expected) == bool(expected)
 
 
 def test_a_notebook_shows_a_chart():

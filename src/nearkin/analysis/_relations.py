@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nearkin.analysis._over_runs import OneMethod, interval_columns
+from nearkin.comparison.alike import NONE, alike, regulariser
 from nearkin.comparison.compare import WITHIN
 from nearkin.comparison.gather import Member
 from nearkin.comparison.verdicts import FEW, verdict_words
@@ -25,8 +26,6 @@ from nearkin.statistics.verdict import Pair, judge
 from nearkin.units import COUNT, NUMBER, POINTS, P, counted
 
 LEAST = 3  # methods: two always correlate
-REPEATED = {"train.seed", "protocol.fold"}  # in which a run may differ from its twin
-PURPOSE = ("regulariser", "purpose", "recipe")
 
 
 def correlations(wanted: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]]) -> dict[str, dict[str, Any]]:
@@ -100,6 +99,50 @@ def correlation_table(correlated: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 @dataclass(frozen=True)
+class Twins:
+    """A method with and without regularisers, alike otherwise.
+
+    Parameters:
+        name: what the study calls it.
+        plain: its runs without one.
+        acting: its runs with one, by the names of their methods.
+    """
+
+    name: str
+    plain: OneMethod
+    acting: list[OneMethod]
+
+
+def twins_of(methods: Sequence[OneMethod]) -> list[Twins]:
+    """The trained methods that are there with a regulariser and without."""
+    names = {id(member): method.name for method in methods for member in method.members}
+    trained = [member for method in methods if method.trained for member in method.members]
+    twins = []
+    for name, group in alike(trained, _switches, _settings).items():
+        plain: dict[tuple[int, int | None], Member] = {}  # seed, fold -> a run
+        acting: dict[str, list[Member]] = {}
+        for member in group:
+            if regulariser(member) == NONE:
+                plain.setdefault((member.seed, member.fold), member)
+            else:
+                acting.setdefault(names[id(member)], []).append(member)
+        if plain and acting:
+            without = OneMethod(names[id(next(iter(plain.values())))], "", tuple(plain.values()))
+            twins.append(Twins(name, without, [OneMethod(n, "", tuple(members)) for n, members in acting.items()]))
+    return twins
+
+
+def _switches(key: str) -> bool:
+    """Is it a setting of the regulariser?"""
+    return key.partition(".")[0] == "regulariser"
+
+
+def _settings(member: Member) -> Mapping[str, Any]:
+    """As this version reads them: a run that was stored before a setting existed has its default."""
+    return flatten(member.run.spec.whole())
+
+
+@dataclass(frozen=True)
 class Regularised:
     """A method with a regulariser against its twin without, by several metrics."""
 
@@ -116,66 +159,32 @@ class Regularised:
 
 
 def regularised(
-    methods: Sequence[OneMethod], metrics: Sequence[str], row: Callable[[OneMethod, str], Row]
+    twins: Sequence[Twins], metrics: Sequence[str], row: Callable[[OneMethod, str], Row]
 ) -> list[Regularised]:
-    """All methods with a regulariser whose twin without is there too. All pairs are one family: those by one metric are
+    """All methods with a regulariser against the same without. All pairs are one family: those by one metric are
     judged together, as in any comparison, and their p values multiplied by the number of metrics.
 
     Parameters:
-        methods: of a study.
+        twins: methods with and without.
         metrics: by which they are compared.
         row: the values of a method by a metric.
     """
-    plain: dict[str, dict[tuple[int, int | None], tuple[str, Member]]] = {}  # twin -> seed, fold -> its run
-    acting: dict[tuple[str, str], list[Member]] = {}  # twin, method -> its runs
-    for method in methods:
-        for member in method.members if method.trained else ():
-            if regulariser(member) == "none":
-                plain.setdefault(_twin(member), {}).setdefault((member.seed, member.fold), (method.name, member))
-            else:
-                acting.setdefault((_twin(member), method.name), []).append(member)
-    second = {
-        twin: OneMethod(next(iter(twins.values()))[0], "", tuple(member for _, member in twins.values()))
-        for twin, twins in plain.items()
-    }
-    first = {
-        (twin, name): OneMethod(name, "", tuple(members)) for (twin, name), members in acting.items() if twin in second
-    }
     judged = []
     for metric in metrics:
-        traits, without = metric_of(metric), {twin: row(method, metric) for twin, method in second.items()}
-        pairs = judge(
-            [(row(method, metric), without[twin]) for (twin, _), method in first.items()],
-            sign=traits.sign,
-            within=WITHIN if traits.is_share else None,
-        )
+        traits = metric_of(metric)
+        sides = [(row(acting, metric), row(one.plain, metric)) for one in twins for acting in one.acting]
+        pairs = judge(sides, sign=traits.sign, within=WITHIN if traits.is_share else None)
         judged.append([_among(pair, len(metrics)) for pair in pairs])
+    runs = [acting.members[0] for one in twins for acting in one.acting]
     return [
         Regularised(str(run.settings["loss.name"]), regulariser(run), dict(zip(metrics, pairs, strict=True)))
-        for (run, *_), pairs in zip((m.members for m in first.values()), zip(*judged, strict=True), strict=True)
+        for run, pairs in zip(runs, zip(*judged, strict=True), strict=True)
     ]
 
 
 def _among(pair: Pair, metrics: int) -> Pair:
     """A pair of the family of all metrics."""
     return replace(pair, p=None if pair.p is None else min(1.0, metrics * pair.p), family=metrics * pair.family)
-
-
-def regulariser(member: Member) -> str:
-    """Its regulariser in words; one that never acts (p_switch=0) is none."""
-    name, switch = (member.settings.get(f"regulariser.{key}") for key in ("name", "p_switch"))
-    if name is None or switch == 0:
-        return "none"
-    return str(name) if switch is None else f"{name} p_switch={switch:g}"
-
-
-def _twin(member: Member) -> str:
-    """All settings but the regulariser, the seed, the fold and what the run is for, as this version reads them: a run
-    that was stored before a setting existed has its default."""
-    settings = flatten(member.run.spec.whole()).items()
-    return repr(
-        sorted((key, value) for key, value in settings if key not in REPEATED and key.partition(".")[0] not in PURPOSE)
-    )
 
 
 def _numbers(pair: Pair, metric: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from nearkin.runs.prepare import Data
 
 KINDS = ("ranking", "classification", "own", "untrained")
 SHOWN = 6  # images of the panel
-SIDE_BY_SIDE = 12  # methods of a panel
+SIDE_BY_SIDE = 16  # methods in a row of the panel; further ones stand in rows below
 GROUPS = (
     "two seeds of one loss",
     "two ranking losses",
@@ -219,17 +219,18 @@ class Saliency(Analysis):
 
     def _panel(self) -> Chart:
         """Some images, and the maps of the first run of every method."""
-        methods = list(self.pairs.places.items())[:SIDE_BY_SIDE]
-        images = [
-            [coloured(self.maps[runs[0], row], "magma", 0, 1) for _, runs in methods]
-            for row in range(self.maps.shape[1])
-        ]
-        names = [fill(name.replace("_", " "), 16) for name, _ in methods]
-        if self.pixels is not None:
-            images = [[pixels, *row] for pixels, row in zip(self.pixels, images, strict=True)]
-            names = ["image", *names]
+        first = [(name, runs[0]) for name, runs in self.pairs.places.items()]
+        images: list[list[Any]] = []
+        captions: list[list[str]] = []
+        for methods in (first[at : at + SIDE_BY_SIDE] for at in range(0, len(first), SIDE_BY_SIDE)):
+            for image in range(self.maps.shape[1]):
+                pixels = [] if self.pixels is None else [self.pixels[image]]
+                maps = [coloured(self.maps[run, image], "magma", 0, 1) for _, run in methods]
+                names = ["image"] * len(pixels) + [fill(name.replace("_", " "), 12) for name, _ in methods]
+                images.append([*pixels, *maps])
+                captions.append(names if image == 0 else [])
         alt = "Test images, and what moves their embedding, for the first run of every method: bright pixels move it."
-        return Pictures(name="panel", title="Saliency maps", images=images, captions=[names], alt=alt)
+        return Pictures(name="panel", title="Saliency maps", images=images, captions=captions, alt=alt)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """How are training embeddings spread? Their spectrum and density, of a run and of all runs of a study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -23,34 +23,28 @@ from nearkin.analysis._over_runs import (
 )
 from nearkin.analysis._relations import (
     Regularised,
+    Twins,
     correlation_table,
     correlations,
     regularised,
-    regulariser,
     regulariser_table,
+    twins_of,
 )
+from nearkin.analysis._spectrum_charts import SPACE, TEST, against_test, curves, singular_table, with_and_without
 from nearkin.analysis.base import Analysis, stored_with_run
 from nearkin.analysis.embedded import one_file, training_set
+from nearkin.comparison.alike import NONE, regulariser
 from nearkin.comparison.gather import Gathered, Member
 from nearkin.errors import NearkinError
 from nearkin.evaluation.metrics.base import metric_of
 from nearkin.evaluation.metrics.space import class_spectra, pi_inter, pi_intra, rho, singular_values
-from nearkin.present import Chart, Column, Lines, Panels, Points, Table
+from nearkin.present import Chart, Column, Table
 from nearkin.registry import ANALYSES
 from nearkin.runs.store import Run
 from nearkin.statistics.unit import Row
-from nearkin.units import COUNT, NUMBER, SHARE
+from nearkin.units import COUNT, NUMBER
 
 KEEP = 35  # singular values of a class that are kept, as Roth et al. show them
-ALL, CLASS = "all training images", "a class, mean over classes"
-SPACE = [
-    Column("rho", "ρ", NUMBER, about="without the largest singular value"),
-    Column("rho_all", "ρ all", NUMBER, about="all singular values"),
-    Column("pi_intra", "π intra", NUMBER, about="mean distance within a class"),
-    Column("pi_inter", "π inter", NUMBER, about="mean distance between class means"),
-    Column("pi_ratio", "π ratio", NUMBER, about="their ratio"),
-]
-TEST = [Column("recall@1", "Recall@1", SHARE), Column("map_at_r", "MAP@R", SHARE)]
 TESTED = [column.name for column in TEST]
 MEASURED = [column.name for column in (*SPACE, *TEST)]
 CORRELATED = tuple(product(("rho", "pi_intra", "pi_inter", "pi_ratio"), TESTED))
@@ -118,7 +112,7 @@ class Spectrum(Analysis):
         ]
         rows.append(["share of the largest singular value, %", float(self.singular[0] / self.singular.sum()), "share"])
         about = Table("numbers", ["what", Column("value", unit="unit"), "unit"], rows)
-        return [about, singular_table({"this run": self})]
+        return [about, singular_table({"this run": self.arrays})]
 
     @property
     def charts(self) -> list[Chart]:
@@ -137,29 +131,6 @@ def spectrum(z: Tensor, labels: np.ndarray) -> Spectrum:
     space = {"rho": rho(z), "rho_all": rho(z, drop=0), "pi_intra": intra, "pi_inter": inter}
     numbers = {"images": len(z), "classes": len(np.unique(labels)), **space, "pi_ratio": intra / max(inter, 1e-8)}
     return Spectrum(numbers, singular_values(z), class_spectra(z, labels, keep=KEEP))
-
-
-def singular_table(spectra: Mapping[str, Spectrum]) -> Table:
-    """Singular values of all training embeddings, and of a class on average, each also as a share of their sum."""
-    rows = [
-        [name, of, i, float(value), float(value / values.sum()) if value > 0 else None]
-        for name, one in spectra.items()
-        for of, values in ((ALL, one.singular), (CLASS, one.classes))
-        for i, value in enumerate(values, start=1)
-    ]
-    columns = ["method", "of", Column("number", "number of the singular value", COUNT), Column("value", unit=NUMBER)]
-    return Table("singular", [*columns, Column("share", "share of the sum", SHARE)], rows, detail=True)
-
-
-def curves(table: Table, methods: list[str]) -> Chart:
-    """The spectra of methods side by side: of all images, and of a class."""
-    axes: dict[str, Any] = {"x": "number", "y": "share", "log_y": True, "by": "method" if len(methods) > 1 else None}
-    panels = [
-        Lines(name=name, title=of, table=table, only={"of": of, "method": methods}, **axes)
-        for name, of in (("all", ALL), ("class", CLASS))
-    ]
-    alt = "Singular values of the training embeddings as shares of their sum, the largest first."
-    return Panels(name="curves", title="Spectrum of the training embeddings", charts=panels, across=2, alt=alt)
 
 
 class SpectrumOfStudy(OfStudy):
@@ -198,7 +169,12 @@ class SpectrumOfStudy(OfStudy):
     @cached_property
     def regularised(self) -> list[Regularised]:
         """Methods with a regulariser against those without that are alike otherwise."""
-        return regularised(self.methods, ("rho", "pi_ratio", *TESTED), self.row)
+        return regularised(self.twins, ("rho", "pi_ratio", *TESTED), self.row)
+
+    @cached_property
+    def twins(self) -> list[Twins]:
+        """Methods that are there with a regulariser and without."""
+        return twins_of(self.methods)
 
     @cached_property
     def means(self) -> dict[str, Spectrum]:
@@ -211,14 +187,30 @@ class SpectrumOfStudy(OfStudy):
         return means
 
     @cached_property
+    def places(self) -> dict[str, tuple[str, str]]:
+        """Trained method -> what it is without its regulariser, and this regulariser: its name alone, unless a method
+        is there with several settings of it."""
+        objectives = {one.name: twin.name for twin in self.twins for one in (twin.plain, *twin.acting)}
+        trained = {method.name: regulariser(method.members[0]) for method in self.methods if method.trained}
+        places = {name: (objectives.get(name, name), words.partition(" ")[0]) for name, words in trained.items()}
+        if len(set(places.values())) < len(places):
+            return {name: (objectives.get(name, name), words) for name, words in trained.items()}
+        return places
+
+    @cached_property
     def tables(self) -> list[Table]:
-        """Methods; correlations; regularised against plain; the runs, and the mean spectra of the methods."""
+        """Methods; correlations; regularised against plain; the runs, the means and mean spectra of the methods."""
         tables = [self._methods_table()]
         if self.numbers["correlations"]:
             tables.append(correlation_table(self.numbers["correlations"]))
         if self.regularised:
             tables.append(regulariser_table(self.regularised))
-        return [*tables, self._runs_table(), singular_table(self.means)]
+        return [
+            *tables,
+            self._runs_table(),
+            self._means_table(),
+            singular_table({name: one.arrays for name, one in self.means.items()}, self.places),
+        ]
 
     def _methods_table(self) -> Table:
         records = []
@@ -241,27 +233,36 @@ class SpectrumOfStudy(OfStudy):
         columns = ["method", "kind", "regulariser", "seed", "fold", "run", *SPACE, *TEST]
         return Table("runs", columns, rows, "Runs", detail=True)
 
+    def _means_table(self) -> Table:
+        """What the charts of means draw: every trained method, or, where there is none, the untrained ones."""
+        records = []
+        for method in self.drawn:
+            objective, switched = self.places.get(method, (method, NONE))
+            record = {"method": method, "objective": objective, "regulariser": switched}
+            for key in MEASURED:
+                value = self.numbers["methods"][method].get(key, dict.fromkeys(("mean", "low", "high")))
+                record |= {key: value["mean"], f"{key}_low": value["low"], f"{key}_high": value["high"]}
+            records.append(record)
+        spans = [
+            part for column in (*SPACE, *TEST) for part in (column, *interval_columns(column.unit, f"{column.name}_"))
+        ]
+        return Table.of_records("means", ["method", "objective", "regulariser", *spans], records, detail=True)
+
+    @property
+    def drawn(self) -> list[str]:
+        """The methods that are drawn: untrained networks lie far away from all others."""
+        names = [method.name for method in self.methods if method.trained]
+        return names or [method.name for method in self.methods]
+
     @property
     def charts(self) -> list[Chart]:
-        """Mean spectra of the methods, and ρ and densities against the test."""
-        runs, singular = self.tables[-2:]
-        names = [method.name for method in self.methods if method.trained]
-        names = names or [method.name for method in self.methods]  # untrained networks lie far away from all others
-        axes: dict[str, Any] = {
-            "y": "recall@1",
-            "y_title": "test Recall@1 %",
-            "by": "method",
-            "only": {"method": names},
-        }
-        panels = [
-            Points(name=column.name, title=column.heading, table=runs, x=column.name, **axes)
-            for column in SPACE
-            if column.name != "rho_all"
-        ]
-        alt = "ρ and densities of the training embeddings against Recall@1 of the test, one point per run."
-        against = Panels(name="test", title="Training embeddings against the test", charts=panels, across=2, alt=alt)
-        spectra = [name for name in names if name in self.means]
-        return [curves(singular, spectra), against] if spectra else [against]
+        """Mean spectra of the methods; ρ and densities against the test; with and without a regulariser."""
+        means, singular = self.tables[-2:]
+        spectra = [name for name in self.drawn if name in self.means]
+        charts = [*([curves(singular, spectra)] if spectra else []), against_test(means)]
+        if self.twins:
+            charts += with_and_without(means, singular, [twin.name for twin in self.twins])
+        return charts
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ ones win, and what the user sets overrides all of them. A recipe is only a way o
 settings without it are the same run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -62,22 +62,43 @@ class Recipe(NamedTuple):
                 _lay(settings, rule.use, requested)
         return settings
 
-    def network_settings(self) -> set[str]:
-        """The settings that it has by network: its batches, its schedule, ..."""
-        return {key for rule in self.rules if "model.backbone" in rule.case for key in rule.use}
-
-    def overridden(self, words: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """Key -> (what the recipe says, what the words of a spec say), where the two differ."""
+    def said(self, words: Mapping[str, Any]) -> dict[str, Any]:
+        """What the recipe says of a run with these settings, all of them with dotted keys."""
         settings: dict[str, Any] = {}
         for rule in self.rules:
             if rule.fits(words):
                 _lay(settings, rule.use, {})
+        return settings
+
+    def overridden(self, words: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """Key -> (what the recipe says, what the words of a spec say), where the two differ."""
+        settings = self.said(words)
         other = {part for part in PARTS if (name := f"{part}.name") in settings and settings[name] != words.get(name)}
         return {
             key: (value, words.get(key))
             for key, value in settings.items()
             if words.get(key) != value and (key.partition(".")[0] not in other or key.endswith(".name"))
         }
+
+
+def without(words: Mapping[str, Any], free: Callable[[str], bool]) -> dict[str, Any]:
+    """The settings of a run less those that are free, and less what its recipe adds because of these: a setting that
+    has the recipe's value only because of a free one has the value that the recipe gives it otherwise, or null. Under
+    recipe=roth2020, SNR with ρ switching has another loss.reg_weight than SNR alone, and is no other loss for that.
+
+    Parameters:
+        words: all settings of a run, with dotted keys.
+        free: is the setting of this name free?
+    """
+    rest = {key: value for key, value in words.items() if not free(key)}
+    if words.get("recipe") not in names():  # none, or one that this version does not have
+        return rest
+    recipe = Recipe.named(words["recipe"])
+    said, otherwise = recipe.said(words), recipe.said(rest)
+    for key, value in said.items():
+        if key in rest and rest[key] == value != otherwise.get(key):
+            rest[key] = otherwise.get(key)
+    return rest
 
 
 def _lay(settings: dict[str, Any], use: Mapping[str, Any], requested: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The base of all miners: `Miner`, and two functions that list positives and triplets.
+"""The base of all miners: `Miner`, and functions that list positives and triplets.
 
 Also, for the packages of losses and miners: submodules that explain themselves when they are called by mistake.
 """
@@ -85,6 +85,12 @@ def positive_slots(pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
     for slot in range(int(count.max()) if len(count) else 0):
         has = slot < count
         yield columns[(first + slot).clamp_max(len(columns) - 1)], has
+
+
+def one_per_anchor(pairs: Pairs, positive: Tensor, negative: Tensor) -> Triplets:
+    """One triplet (T,) for every anchor that has a positive and a negative, from a column of each (B,)."""
+    anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
+    return Triplets(anchor, positive[anchor], negative[anchor])
 
 
 def triplets_where(pairs: Pairs, condition: Callable[[Tensor], Tensor] | None = None) -> Triplets:

@@ -6,7 +6,7 @@ import torch
 from torch import Generator
 
 from nearkin.config.bounds import between
-from nearkin.miners.base import Miner
+from nearkin.miners.base import Miner, one_per_anchor
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
 from nearkin.spaces import Space
@@ -34,10 +34,9 @@ class Hard(Miner):
 
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
         """One triplet per anchor that has a positive and a negative; the generator is not used."""
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
         positive = pairs.s.masked_fill(~pairs.positive, torch.inf).argmin(1)
         negative = pairs.s.masked_fill(~pairs.negative, -torch.inf).argmax(1)
-        return Triplets(anchor, positive[anchor], negative[anchor])
+        return one_per_anchor(pairs, positive, negative)
 
 
 @MINERS.register("hard_floor")
@@ -75,8 +74,7 @@ class HardFloor(Miner):
         furthest = pairs.d.masked_fill(~pairs.positive, 0).amax(1, keepdim=True)  # (B, 1)
         raised = pairs.d.maximum(furthest.clamp_max(self.floor)).masked_fill(~pairs.negative, torch.inf)  # (B, M)
         nearest = pairs.negative & (raised == raised.amin(1, keepdim=True))  # (B, M)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
-        return Triplets(anchor, draw_one(pairs.positive, generator)[anchor], draw_one(nearest, generator)[anchor])
+        return one_per_anchor(pairs, draw_one(pairs.positive, generator), draw_one(nearest, generator))
 
 
 @MINERS.register("softhard")
@@ -107,5 +105,4 @@ class Softhard(Miner):
         hard_negative = pairs.negative & (pairs.s > furthest)  # (B, M)
         hard_positive = torch.where(hard_positive.any(1, keepdim=True), hard_positive, pairs.positive)
         hard_negative = torch.where(hard_negative.any(1, keepdim=True), hard_negative, pairs.negative)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
-        return Triplets(anchor, draw_one(hard_positive, generator)[anchor], draw_one(hard_negative, generator)[anchor])
+        return one_per_anchor(pairs, draw_one(hard_positive, generator), draw_one(hard_negative, generator))

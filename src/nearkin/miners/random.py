@@ -3,9 +3,9 @@
 import torch
 from torch import Generator
 
-from nearkin.miners.base import Miner
+from nearkin.miners.base import Miner, one_per_anchor
 from nearkin.numerics import drawn, generator_device
-from nearkin.pairs import Pairs, Triplets
+from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
 
 
@@ -16,7 +16,11 @@ class Random(Miner):
     No triplet is drawn twice. An anchor may occur several times or never; if the batch has fewer triplets, all are
     taken.
 
-    Source: Roth et al. 2020.
+    Source: Roth et al. 2020, as in their code; their text gives every sample one positive and one negative.
+
+    Parameters:
+        per_anchor: True draws one triplet for every anchor that has a positive and a negative, both uniform, as that
+            text has it.
 
     Shapes: embeddings (B, D), labels (B,); it gives `Triplets`: anchor, positive, negative, indices of (T,), T ≤ B.
 
@@ -28,12 +32,17 @@ class Random(Miner):
     gives = Triplets
     paper = "Roth et al. 2020"
 
+    def __init__(self, *, per_anchor: bool = False):
+        self.per_anchor = per_anchor
+
     def mine(self, pairs: Pairs, generator: Generator | None) -> Triplets:
-        """B different triplets, or all if there are fewer, drawn with the generator.
+        """B different triplets, or all if there are fewer, or one per anchor; drawn with the generator.
 
         Triplet number t is found by arithmetic, so that the list of B·P·N triplets is never built: anchors have
         consecutive ranges of |P_a|·|N_a| numbers, and inside a range p and n are quotient and remainder.
         """
+        if self.per_anchor:
+            return one_per_anchor(pairs, draw_one(pairs.positive, generator), draw_one(pairs.negative, generator))
         positives, negatives = pairs.positive.sum(1), pairs.negative.sum(1)  # (B,)
         ends = (positives * negatives).cumsum(0)  # (B,)
         total = int(ends[-1]) if len(ends) else 0

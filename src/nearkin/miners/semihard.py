@@ -5,7 +5,7 @@ from torch import Generator, Tensor
 
 from nearkin.config.bounds import at_least
 from nearkin.errors import NearkinError
-from nearkin.miners.base import Miner, triplets_where
+from nearkin.miners.base import Miner, one_per_anchor, triplets_where
 from nearkin.pairs import Pairs, Triplets, draw_one
 from nearkin.registry import MINERS
 
@@ -71,5 +71,4 @@ class Semihard(Miner):
             negative = draw_one(admissible, generator)
             fallback = ~admissible.any(1)
         negative = torch.where(fallback, draw_one(pairs.negative, generator), negative)
-        anchor = (pairs.positive.any(1) & pairs.negative.any(1)).nonzero()[:, 0]  # (T,)
-        return Triplets(anchor, positive[anchor], negative[anchor])
+        return one_per_anchor(pairs, positive, negative)

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import stats
 
+from nearkin.comparison.alike import regulariser
 from nearkin.pages._base import Figure, Part, Section
 from nearkin.pages._board import Board, by_board
 from nearkin.pages._members import distinct, stored_metrics
@@ -24,14 +25,23 @@ def _rho(board: Board) -> list[Part]:
     for method in board.trained if metric != RHO else ():
         rho = board.interval(method, RHO)
         if rho is not None and method.interval is not None:
-            rows.append([method.name, method.kind, rho.mean, *ends(method.interval)])
+            switched = regulariser(method.members[0]).partition(" ")[0]
+            rows.append([method.name, method.kind, switched, *ends(rho)[:3], *ends(method.interval)])
     if len(rows) < 3:
         return []
-    columns: list[Column | str] = ["method", "kind", Column("rho", "ρ of the training embeddings", NUMBER)]
+    columns: list[Column | str] = [
+        "method",
+        "kind",
+        "regulariser",
+        Column("rho", "ρ of the training embeddings", NUMBER),
+    ]
+    columns += [Column("rho_low", "95 % interval of ρ", NUMBER, to="rho_high"), Column("rho_high", unit=NUMBER)]
     table = Table("rho", [*columns, *mean_columns(metric)], rows)
+    by = "regulariser" if len(set(table.column("regulariser"))) > 1 else "kind"
     words = correlation_words(np.array(table.column("rho")), np.array(table.column(metric)))
     caution = "ρ is low where the embeddings use many directions evenly. A correlation says nothing about a cause."
-    looks = {"x": "rho", "by": "kind", "text": "method", "title": f"{called(metric)} against spectral decay ρ"}
+    looks = {"x": "rho", "by": by, "text": "method", "named": by == "kind" or len(rows) <= 6}
+    looks |= {"left": "rho_low", "right": "rho_high", "title": f"{called(metric)} against spectral decay ρ"}
     alt = f"{len(rows)} trained methods, means over seeds. {words}"
     return [means_figure(Points, table, metric, board.slicing(most=1000), alt=alt, notes=[caution], **looks)]
 

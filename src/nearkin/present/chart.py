@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROW = 24  # pixels of a name on an axis
+FEW_TICKS = 8  # so many values can each have their tick
 FORMS: dict[str, type[Chart]] = {}  # name of a class -> class, for stored charts
 
 
@@ -113,6 +114,11 @@ class Chart:
         """The values of x, in the order of the table; those without a y are left out."""
         return list(dict.fromkeys(row[self.x] for row in self.records() if row[self.y] is not None))
 
+    def ticks(self) -> list[float]:
+        """The values along a logarithmic axis of x, where they are few: sizes such as 128 and 512; else none."""
+        values = sorted({row[self.x] for _, rows in self.series() for row in rows})
+        return values if len(values) <= FEW_TICKS else []
+
     @property
     def naming(self) -> tuple[str, str]:
         """The column that names what is drawn, as methods, and where plotly's traces have these names."""
@@ -183,16 +189,7 @@ class Chart:
         if not self.low or not self.high:
             return {}
         pairs = [(self.ends(row) or (row[self.y], row[self.y]), row[self.y]) for row in rows]
-        bars = {
-            "type": "data",
-            "symmetric": False,
-            "array": [high - y for (_, high), y in pairs],
-            "arrayminus": [y - low for (low, _), y in pairs],
-            "thickness": 1.5,
-            "width": 4,
-            "color": colour,
-        }
-        return {"error_x" if self.sideways else "error_y": bars}
+        return {"error_x" if self.sideways else "error_y": error_bars(pairs, colour)}
 
     def plotly(self) -> dict[str, Any]:
         """Traces, layout and height, as plain values."""
@@ -201,7 +198,8 @@ class Chart:
         for axis, column in (("xaxis", self.x), ("yaxis", self.y)):
             layout[axis] = {"title": {"text": escaped(self.axis_title(column))}, **grid, **layout.get(axis, {})}
         if self.log:
-            layout["xaxis"] |= {"type": "log", "dtick": "D2"}  # 1, 2, 5, 10: all nine digits are too many
+            ticks = self.ticks()  # else 1, 2, 5, 10: all nine digits are too many
+            layout["xaxis"] |= {"type": "log", **({"tickvals": ticks} if ticks else {"dtick": "D2"})}
         if self.log_y:
             layout["yaxis"] |= {"type": "log", "dtick": "D2", "exponentformat": "power"}
         if self.line is not None:
@@ -269,6 +267,9 @@ class Chart:
         self.draw(axes)
         if self.log:
             axes.set_xscale("log")
+        if self.log and (ticks := self.ticks()):
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
         if self.log_y:
             axes.set_yscale("log")
         x, y = (label(self.axis_title(name)) for name in (self.x, self.y))
@@ -291,6 +292,19 @@ class Chart:
         """The chart as plain values; its table by name."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return {**given, "form": type(self).__name__, "table": self.table.name}
+
+
+def error_bars(pairs: Sequence[tuple[tuple[float, float], float]], colour: str) -> dict[str, Any]:
+    """Plotly's bars of intervals: both ends, and the value between them."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for (_, high), value in pairs],
+        "arrayminus": [value - low for (low, _), value in pairs],
+        "thickness": 1.5,
+        "width": 4,
+        "color": colour,
+    }
 
 
 def described(description: Mapping[str, Any], tables: Mapping[str, Table]) -> Chart:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from nearkin.present.chart import ROW, Chart
+from nearkin.present.chart import ROW, Chart, error_bars
 from nearkin.present.drawing import INK, SERIES, escaped, label, named_axis, texts
 from nearkin.units import as_number
 
@@ -25,17 +25,33 @@ class Lines(Chart):
     Parameters:
         visible: so many lines are drawn; a click on its name shows one of the others. None: all.
         loose: the groups whose points are not joined.
+        level: the points at this x are no part of their line: each is a dashed line across, in the colour of its group,
+            against which that is seen.
     """
 
     visible: int | None = None
     loose: Sequence[str] = ()
+    level: float | None = None
 
     @property
     def naming(self) -> tuple[str, str]:
         """Lines are named by their group."""
         return self.by or self.x, "name"
 
+    def _across(self) -> list[float]:
+        """Where lines across begin and end."""
+        values = [row[self.x] for _, rows in self.series() for row in rows if row[self.x] != self.level]
+        return [min(values), max(values)] if values else []
+
+    def _levels(self, rows: Rows) -> tuple[Rows, list[float]]:
+        """The points of a line, and the heights of its lines across."""
+        if self.level is None:
+            return rows, []
+        heights = [row[self.y] for row in rows if row[self.x] == self.level]
+        return [row for row in rows if row[self.x] != self.level], heights
+
     def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
+        rows, levels = self._levels(rows)
         line = self._trace(i, group, rows)
         colour = line["marker"]["color"]
         shared: dict[str, Any] = {"legendgroup": str(i)}
@@ -47,9 +63,23 @@ class Lines(Chart):
             "marker": {"color": colour, "size": 6},
             "hovertemplate": f"{line['name']} %{{x}}: {self.hover(self.y, 'y')}<extra></extra>",
         }
+        across = [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": self._across(),
+                "y": [level, level],
+                "name": line["name"],
+                "line": {"color": colour, "width": 1.5, "dash": "dash"},
+                "hovertemplate": f"{line['name']} {self.level:g}: {self.hover(self.y, 'y')}<extra></extra>",
+                "showlegend": False,
+            }
+            | shared
+            for level in levels
+        ]
         inside = [(row[self.x], ends) for row in rows if (ends := self.ends(row)) is not None]
         if not inside:
-            return [line | shared]
+            return [*across, line | shared]
         edge = texts([x for x, _ in inside])
         band = {
             "type": "scatter",
@@ -63,9 +93,12 @@ class Lines(Chart):
             "hoverinfo": "skip",
             "showlegend": False,
         }
-        return [band | shared, line | shared]
+        return [*across, band | shared, line | shared]
 
     def _draw_group(self, axes: Any, rows: Rows, i: int, looks: dict[str, Any]) -> None:
+        rows, levels = self._levels(rows)
+        for level in levels:
+            axes.plot(self._across(), [level, level], ls="--", lw=1.2, color=looks["color"])
         style = "" if self.groups()[i] in self.loose else DASHES[i // SERIES % 3][1]
         axes.plot([row[self.x] for row in rows], [row[self.y] for row in rows], ls=style, marker="o", ms=3, **looks)
         inside = [(row[self.x], *ends) for row in rows if (ends := self.ends(row)) is not None]
@@ -129,9 +162,22 @@ class Points(Chart):
 
     Parameters:
         text: the column that names a point; a few have their names beside them.
+        named: may names stand beside points? Else a pointer shows them, in a page.
+        left, right: the columns of intervals around x.
     """
 
     text: str | None = None
+    named: bool = True
+    left: str | None = None
+    right: str | None = None
+
+    def _spans(self, rows: Rows) -> list[tuple[float, float] | None]:
+        """The interval around each x, None without."""
+        if not self.left or not self.right:
+            return []
+        scale = self.unit(self.x).scale
+        both = [(row[self.left], row[self.right]) for row in rows]
+        return [None if low is None or high is None else (scale * low, scale * high) for low, high in both]
 
     @property
     def naming(self) -> tuple[str, str]:
@@ -151,13 +197,18 @@ class Points(Chart):
         return [along(row[self.x]) > middle for row in rows]
 
     def _traces_of(self, i: int, group: Any, rows: Rows) -> list[dict[str, Any]]:
-        trace = self._trace(i, group, rows) | self._errors(rows)
+        trace = self._trace(i, group, rows)
+        colour = trace["marker"]["color"]
+        trace |= self._errors(rows, colour)
         trace["marker"]["symbol"] = SYMBOLS[i // SERIES % 4][0]
+        if spans := self._spans(rows):
+            pairs = [(span or (row[self.x],) * 2, row[self.x]) for span, row in zip(spans, rows, strict=True)]
+            trace["error_x"] = error_bars(pairs, colour)
         if self.text:
             values = f"{self.hover(self.x, 'x')}, {self.hover(self.y, 'y')}"
             trace |= {"text": [escaped(row[self.text]) for row in rows]}
             trace |= {"hovertemplate": f"%{{text}}<br>{values}<extra></extra>"}
-            if len(self.records()) <= NAMED:
+            if self.named and len(self.records()) <= NAMED:
                 sides = ["middle left" if beyond else "middle right" for beyond in self._beyond(rows)]
                 trace |= {"mode": "markers+text", "textposition": sides, "cliponaxis": False}
         return [trace]
@@ -166,7 +217,10 @@ class Points(Chart):
         x, y = [row[self.x] for row in rows], [row[self.y] for row in rows]
         axes.plot(x, y, SYMBOLS[i // SERIES % 4][1], **looks)
         self._draw_intervals(axes, x, rows, color=looks["color"], lw=1.2)
-        if self.text and len(self.records()) <= 30:
+        for height, span in zip(y, self._spans(rows), strict=False):
+            if span is not None:
+                axes.plot(span, [height] * 2, color=looks["color"], lw=1.2)
+        if self.text and self.named and len(self.records()) <= 30:
             for row, beyond in zip(rows, self._beyond(rows), strict=True):
                 side, shift = ("right", -5) if beyond else ("left", 5)
                 place = {"xytext": (shift, 3), "textcoords": "offset points", "ha": side, "fontsize": 8}

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+LEAST_SIDE = 0.8  # inches of an image in a file; a sheet with many in a row is wider than 10
+
+
 @dataclass(kw_only=True)
 class Pictures(Chart):
     """A sheet of images, stored as a picture: the page shows its file.
@@ -37,8 +40,10 @@ class Pictures(Chart):
         from matplotlib.figure import Figure
 
         wide = max(len(row) for row in self.images)
-        side = 10 / wide
-        figure = Figure(figsize=(10, (side + 0.25) * len(self.images)), dpi=100, layout="constrained")
+        side = max(10 / wide, LEAST_SIDE)
+        captions = sum(0.05 + 0.14 * max(text.count("\n") + 1 for text in row) for row in self.captions if row)
+        tall = (side + 0.1) * len(self.images) + captions
+        figure = Figure(figsize=(side * wide, tall), dpi=100, layout="constrained")
         grid = figure.subplots(len(self.images), wide, squeeze=False)
         for i, row in enumerate(self.images):
             for j in range(wide):
@@ -49,7 +54,7 @@ class Pictures(Chart):
                 if image is not None:
                     axes.imshow(image)
                 if i < len(self.captions) and j < len(self.captions[i]):
-                    axes.set_title(label(self.captions[i][j]), fontsize=9)
+                    axes.set_title(label(self.captions[i][j]), fontsize=8 if wide > 12 else 9)
                 if j == 0 and i < len(self.rows):
                     axes.set_ylabel(label(_lines(self.rows[i])), fontsize=9)
         return figure
