@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from nearkin.config.spec import read_spec
+from nearkin.registry import LOSSES
 from nearkin.runs.defaults import resolve
 from nearkin.studies.grid import KEYS, read_study
 
@@ -74,3 +75,11 @@ def test_a_root_takes_it_to_the_real_data(file):
 @pytest.mark.parametrize("file", [file for file in FILES if file not in STUDIES], ids=name)
 def test_single_runs_resolve(file):
     resolve(read_spec(file))
+
+
+def test_every_loss_is_searched_with_the_same_budget():
+    """The thesis's chapter 7: one fixed validation, one budget, all losses."""
+    study = read_study(FOLDER / "tune_losses.yaml")
+    assert {cell.spec.loss.name for cell in study.cells} == set(LOSSES.names())
+    assert {cell.spec.protocol.name for cell in study.cells} == {"fixed_val"}
+    assert 0 < study.tune.epochs < {cell.spec.train.epochs for cell in study.cells}.pop()
