@@ -1,6 +1,6 @@
 """Why does proxy_repel via the batch fail as it is printed? The size of its two gradients, from step to step.
 
-    python examples/own_loss_gradients.py --runs runs          # six short runs on small glyphs, two minutes of one core
+    python examples/own_loss_gradients.py --runs runs          # six short runs on small glyphs, half a minute
 
 Each row is one run: ConvNet, images of 16 px, 64 dimensions, 4 epochs, seed 0. Its columns are the norms of the
 gradients of attraction and repulsion with respect to the unit embeddings of a batch: in the first step, and the median
