@@ -49,7 +49,7 @@ class Offline(BankSampler):
     Shapes: labels (N,), embeddings (N, D); `next()` gives one batch as positions in the training data, (B,).
 
     Example:
-        sampler = nearkin.samplers.Offline(labels, batch=6, seed=0, tuples="hard")
+        sampler = nearkin.samplers.Offline(labels, batch=4, seed=0, tuples="hard")
         sampler.fill(embeddings)
         rows = sampler.next()
     """
