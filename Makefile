@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-TABLES := losses miners rho samplers methods
+TABLES := losses miners rho samplers methods own_losses_carried_on tune_losses
 TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
 BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
 CUB ?= $(NEARKIN_CUB)

@@ -2,44 +2,44 @@
 
 import pytest
 import torch
-from losses.loss_cases import batch, make, miners_for
+from losses.loss_cases import CASES, batch, case_id, make, miners_for
 
 import nearkin
 from nearkin.engine.objective import Objective, build_objective
 from nearkin.errors import NearkinError
-from nearkin.losses import Loss
 from nearkin.memory import Memory
 from nearkin.pairs import Pairs
 from nearkin.registry import LOSSES
 
-TAKES = [n for n in LOSSES.names() if LOSSES[n].accepts and not LOSSES[n].needs_square]
-REFUSES = [n for n in LOSSES.names() if n not in TAKES]
+TAKES = [case for case in CASES if not make(*case).why_no_references]
+REFUSES = [case for case in CASES if case not in TAKES]
+takers = pytest.mark.parametrize(("name", "settings"), TAKES, ids=case_id)
 
 
 def seeded():
     return torch.Generator().manual_seed(7)
 
 
-def objectives(name):
+def objectives(name, settings):
     """The loss alone, and with every miner that fits it."""
-    loss = make(name).double()
+    loss = make(name, settings).double()
     return [Objective(loss), *(Objective(loss, miner) for _, miner in miners_for(loss))]
 
 
-@pytest.mark.parametrize("name", TAKES)
-def test_an_empty_memory_changes_nothing(name):
+@takers
+def test_an_empty_memory_changes_nothing(name, settings):
     z, y = batch()
-    for objective in objectives(name):
+    for objective in objectives(name, settings):
         assert torch.equal(objective(z, y, seeded(), Memory(20, 6)), objective(z, y, seeded()))
 
 
-@pytest.mark.parametrize("name", TAKES)
-def test_memory_is_a_longer_reference_set(name):
+@takers
+def test_memory_is_a_longer_reference_set(name, settings):
     """The rest of an epoch remembered = the loss of the batch against batch and rest, in value and gradient; the
     remembered rows have no gradient."""
     z, y = batch(30)
     here, rest = slice(0, 12), slice(12, 30)
-    for objective in objectives(name):
+    for objective in objectives(name, settings):
         memory = Memory(18, 6)
         memory.z = memory.z.double()
         memory.add(z[rest], y[rest], step=1)
@@ -52,19 +52,41 @@ def test_memory_is_a_longer_reference_set(name):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
         slopes = torch.autograd.grad(found, anchors), torch.autograd.grad(expected, twin)
         torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-12)
+    alone = objectives(name, settings)[0]
+    assert alone(z[here], y[here], seeded(), memory) != alone(z[here], y[here], seeded())  # it is not left unread
 
 
-@pytest.mark.parametrize("name", REFUSES)
+@pytest.mark.parametrize(("name", "settings"), REFUSES, ids=case_id)
+def test_the_reason_of_a_refusal_is_true(name, settings):
+    """A loss with class vectors of its own gives the same whatever the references are; the others need a square."""
+    z, y = batch()
+    loss = make(name, settings).double()
+    referring = Pairs(z, y, references=torch.cat([z, 3 - z]), reference_labels=torch.cat([y, y]))
+    with pytest.raises(NearkinError, match="takes neither a memory nor ref_emb"):
+        loss(z, y, ref_emb=z + 1, ref_labels=y)
+    if loss.needs_square:
+        with pytest.raises(NearkinError, match="takes neither a memory nor ref_emb"):
+            loss(referring)
+    else:
+        assert "class vectors of its own" in loss.why_no_references
+        assert torch.equal(loss(referring), loss(z, y))
+
+
+REFUSED = [n for n in LOSSES.names() if (n, {}) not in TAKES]
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_a_loss_without_use_for_it_says_so_when_the_run_is_built(name, tiny, tmp_path):
     why = "with each other" if LOSSES[name].needs_square else "class vectors of its own"
-    with pytest.raises(NearkinError, match=rf"memory.size does not go with .*{why}; losses that take .*: angular"):
+    with pytest.raises(NearkinError, match=rf"memory.size does not go with .*{why}.*; losses that take .*: angular"):
         nearkin.train(tiny | {"loss": name, "memory.size": 10}, runs=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"loss": "npair", "loss.pairing": "class"}, "with each other"),
+        ({"loss": "npair", "loss.pairing": "class"}, "from the batch"),
+        ({"loss": "proxy_repel"}, "loss.relations above 0"),
         ({"loss": "contrastive", "regulariser": "mixup"}, "no one label"),
         ({"loss": "contrastive", "method": "drml"}, "method drml"),
         ({"loss": "pytorch_metric_learning.losses.NTXentLoss"}, "another library"),
@@ -120,10 +142,16 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("sampler", ["balanced", "ddm"])
-def test_a_run_with_memory_and_bank_resumes_to_the_bit(sampler, tiny, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"loss": "margin", "miner": "distance_weighted", "sampler": "ddm"},
+        {"loss": "proxy_repel", "loss.scale": "mean", "loss.relations": 1.0, "sampler": "balanced"},
+    ],
+)
+def test_a_run_with_memory_and_bank_resumes_to_the_bit(words, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("nearkin.engine.loop.CHECKPOINT_SECONDS", 0)
-    words = tiny | {"loss": "margin", "miner": "distance_weighted", "memory.size": 40, "sampler": sampler}
+    words = tiny | words | {"memory.size": 40}
     straight = nearkin.train(words, runs=tmp_path / "straight")
     stopped = tmp_path / "stopped"
     steps = max(line.get("step", 0) for line in straight.log_lines())
@@ -154,7 +182,9 @@ def test_memory_waits_for_its_warm_up(tiny, tmp_path):
 
 
 def test_every_loss_is_on_one_side():
-    assert {"contrastive", "triplet", "margin", "multi_similarity", "npair", "nt_xent", "fastap"} <= set(TAKES)
-    assert {"proxy_anchor", "softmax", "hist", "lifted_structure", "quadruplet"} <= set(REFUSES)
-    assert all(issubclass(LOSSES[n], Loss) for n in TAKES)
+    assert {"contrastive", "triplet", "margin", "multi_similarity", "npair", "nt_xent", "fastap"}.isdisjoint(REFUSED)
+    assert {"proxy_anchor", "proxy_repel", "softmax", "hist", "lifted_structure", "quadruplet"} <= set(REFUSED)
+    assert [settings for name, settings in TAKES if name == "proxy_repel"] == [
+        settings for name, settings in CASES if name == "proxy_repel" and "relations" in settings
+    ]
     assert build_objective(loss=("margin", {}), num_classes=4, dim=6).mixes is False

@@ -19,7 +19,7 @@ from nearkin.errors import NearkinError
 from nearkin.memory import Memory
 from nearkin.methods import DRML
 from nearkin.pairs import Embedded, draw_one
-from nearkin.registry import LOSSES, METHODS, MINERS, REGULARISERS
+from nearkin.registry import METHODS, MINERS, REGULARISERS
 from nearkin.regularisers import Mixup
 
 # Waits for the device in one call. The training loop itself has one, to read the value for the log (check_runs.py):
@@ -206,12 +206,12 @@ def test_a_method(name):
     assert equal(found, run("cpu"))
 
 
-@pytest.mark.parametrize("name", [n for n in LOSSES.names() if LOSSES[n].accepts and not LOSSES[n].needs_square])
-def test_a_memory(name):
+@pytest.mark.parametrize(("name", "settings"), [c for c in CASES if not make(*c).why_no_references], ids=case_id)
+def test_a_memory(name, settings):
     z, y = many()
 
     def run(device: Any) -> list[Tensor | None]:
-        objective = Objective(make(name)).to(device)
+        objective = Objective(make(name, settings)).to(device)
         memory, labels = Memory(24, 6, device=device), y.to(device)
         for step in range(3):
             memory.add(z.to(device) * (step + 1) + step, labels, step)

@@ -32,7 +32,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "softmax": [{"bias": True}],
     "arcface": [{"margin": 1.2, "scale": 8.0, "monotone": True}],
     "soft_triple": [{"centres": 3, "scale": 20.0, "tau": 1.0}, {"centres": 1}],
-    "proxy_repel": [{"via": "proxies"}],
+    "proxy_repel": [
+        {"via": "proxies"},
+        {"scale": "mean"},
+        {"scale": "mean", "relations": 0.7},
+        {"via": "proxies", "relations": 2.0, "alpha": 8.0},
+    ],
     "histogram": [{"nodes": 11}],
     "fastap": [{"bins": 17}],
     "hist": [

@@ -189,3 +189,20 @@ def test_every_bound_is_kept(name):
         for value in bad:
             with pytest.raises(NearkinError, match=f"{key}="):
                 make(name, {key: value})
+
+
+def test_divided_repulsion_does_not_grow_with_the_batch():
+    """Every sample twice: the printed sums double, their means stay; so does the gradient of the proxies."""
+    z, y = batch(12)
+    twice, labels = torch.cat([z, z]), torch.cat([y, y])
+    values = {}
+    for scale in ("batch", "mean"):
+        loss = make("proxy_repel", {"scale": scale, "alpha": 2.0}).double()
+        values[scale] = [loss.repel(loss.cosines(Pairs.of(x, k))[0]) for x, k in ((z, y), (twice, labels))]
+    torch.testing.assert_close(*values["mean"], rtol=1e-12, atol=0)
+    assert values["batch"][1] > values["batch"][0] * 1.2
+
+
+def test_without_a_sum_over_the_batch_nothing_is_divided():
+    with pytest.raises(NearkinError, match=r"scale=mean divides the sums of via=batch; via=proxies has none"):
+        make("proxy_repel", {"via": "proxies", "scale": "mean"})

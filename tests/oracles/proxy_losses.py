@@ -104,6 +104,14 @@ def proxy_repel(loss: Any, z: Tensor, y: list[int], tuples: Any) -> Tensor:
             if other != c and loss.via == "proxies":
                 reached.append(loss.alpha * (cos(w, v) + loss.delta))
             elif other != c:
-                reached.append(loss.alpha * (sum(cos(x, w) * cos(x, v) for x in z) + loss.delta))
+                through = sum(cos(x, w) * cos(x, v) for x in z) / (len(y) if loss.scale == "mean" else 1)
+                reached.append(loss.alpha * (through + loss.delta))
         repel.append(log_1_sum(reached))
-    return mean(attract, z.sum() * 0) + mean(repel, z.sum() * 0)
+    value = mean(attract, z.sum() * 0) + mean(repel, z.sum() * 0)
+    for i in range(len(y)):
+        others = [(cos(z[i], z[j]), y[i] == y[j]) for j in range(len(y)) if j != i]
+        pulled = [-loss.alpha * (s - loss.delta) for s, same in others if same]
+        pushed = [loss.alpha * (s + loss.delta) for s, same in others if not same]
+        for terms in filter(None, (pulled, pushed)):
+            value = value + loss.relations / len(y) * log_1_sum(terms)
+    return value

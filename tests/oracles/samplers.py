@@ -69,3 +69,16 @@ def with_neighbours(z: np.ndarray, y: np.ndarray, anchors: list[int], size: int)
             if others and len(batch) < size:
                 batch.append(min(others, key=lambda j: distance(z[a], z[j])))
     return batch
+
+
+def positive_and_negative(z: np.ndarray, y: np.ndarray, a: int, p: int, tuples: str) -> tuple[int, int]:
+    """What a search over all images finds for an anchor; p is the random positive of semi-hard triplets."""
+    friends = [j for j in range(len(z)) if y[j] == y[a] and j != a]
+    others = [j for j in range(len(z)) if y[j] != y[a]]
+    if tuples == "hard":
+        p = max(friends, key=lambda j: distance(z[a], z[j]), default=a)
+        return p, min(others, key=lambda j: distance(z[a], z[j]))
+    beyond = [j for j in others if distance(z[a], z[j]) > distance(z[a], z[p])]
+    if beyond:
+        return p, min(beyond, key=lambda j: distance(z[a], z[j]))
+    return p, max(others, key=lambda j: distance(z[a], z[j]))

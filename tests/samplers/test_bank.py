@@ -8,7 +8,7 @@ from oracles import samplers as oracles
 from nearkin.config import bounds
 from nearkin.errors import NearkinError
 from nearkin.registry import SAMPLERS
-from nearkin.samplers import DDM, FRD, GC, HardNeighbours
+from nearkin.samplers import DDM, FRD, GC, HardNeighbours, Offline
 
 LABELS = np.repeat([5, 0, 9, 2, 1, 3, 4, 7], [1, 2, 3, 5, 8, 9, 12, 20])  # 60 images
 BANKED = [name for name in SAMPLERS.names() if SAMPLERS[name].needs_bank]
@@ -280,6 +280,9 @@ def test_hard_neighbours_fill_the_batch_when_one_anchor_has_no_negative_left():
         (HardNeighbours, 16, {"pairs": 8}, "sampler.pairs=8 with train.batch=16: must lie between 1 and 7"),
         (HardNeighbours, 24, {"pairs": 8}, "needs as many classes of two images or more, training has 7"),
         (HardNeighbours, 50, {"pairs": 1}, "needs 48 negatives; the largest class leaves 40"),
+        (Offline, 2, {}, "train.batch=2: a triplet needs at least 3 images"),
+        (Offline, 16, {"every": 0}, "every=0: must be at least 1"),
+        (Offline, 16, {"tuples": "easy"}, "tuples="),
     ],
 )
 def test_what_cannot_be_done_is_refused(cls, batch, settings, said):

@@ -5,6 +5,7 @@ import yaml
 from ready import FOLDER, name, real
 
 from nearkin.config.spec import read_spec
+from nearkin.registry import LOSSES
 from nearkin.runs.defaults import resolve
 from nearkin.studies.grid import KEYS, read_study
 from nearkin.studies.propose import planned
@@ -97,3 +98,12 @@ def test_protocols_with_and_without_folds_stand_in_one_table():
     assert folds.pop("10 folds") == set(range(10))
     assert set(folds) == {"default", "95/5", "90/10", "80/20", "70/30"}
     assert all(numbers == {None} for numbers in folds.values())
+
+
+def test_every_loss_is_searched_with_the_same_budget():
+    """The thesis's chapter 7: one fixed validation, one budget, all losses."""
+    study = read_study(FOLDER / "tune_losses.yaml")
+    trained = [cell.spec for cell in study.cells if cell.spec.train.epochs]
+    assert {spec.loss.name for spec in trained} == set(LOSSES.names())
+    assert {spec.protocol.name for spec in trained} == {"fixed_val"}
+    assert all(0 < study.tune["epochs"] < spec.train.epochs for spec in trained)

@@ -22,6 +22,7 @@ from nearkin.engine.allocator import skip_memory_fill
 from nearkin.engine.average import Average
 from nearkin.engine.batches import Source, generator_on, load_batches, loaders_for, seed_default, seed_of
 from nearkin.engine.distributed import ranks
+from nearkin.engine.embed import embed
 from nearkin.engine.gradient import batch_loss, check_chunks
 from nearkin.engine.norms import measure_statistics
 from nearkin.engine.optimise import clip, make_optimiser, schedule
@@ -34,7 +35,7 @@ from nearkin.models import Model
 from nearkin.numerics import unit
 from nearkin.pairs import Embedded
 from nearkin.regularisers import Mix
-from nearkin.samplers import BatchSampler
+from nearkin.samplers import BankSampler, BatchSampler
 
 VERSION = 1  # raise it when the same settings give different weights
 CHECKPOINT_SECONDS = 30.0  # between checkpoints: at most this much is lost by SIGKILL
@@ -228,6 +229,9 @@ def fit(
                     for p in group["params"]:
                         p.requires_grad_(group["new"] or not warm)
                 while progress.step < end:  # a resumed epoch starts in the middle
+                    if isinstance(sampler, BankSampler) and sampler.due:
+                        with stops.quiet():
+                            sampler.fill(embed(model, source, rows, device))
                     step_finished = False
                     began = time.perf_counter()
                     batch = next(batches)

@@ -82,10 +82,8 @@ class Objective(Method):
             why = "mixup: a mixed embedding has no one label to be remembered by"
         elif isinstance(self.loss, ForeignLoss) or isinstance(self.miner, ForeignMiner):
             why = "a loss or miner of another library, which would take an anchor for its own positive"
-        elif self.loss.needs_square:
-            why = f"{type(self.loss).__name__}, which compares references with each other"
-        elif not self.loss.accepts:
-            why = f"{type(self.loss).__name__}, which compares samples with class vectors of its own"
+        elif self.loss.why_no_references:
+            why = f"{type(self.loss).__name__}: {self.loss.why_no_references}"
         if why:
             ours = [n for n in LOSSES.names() if issubclass(LOSSES[n], Loss)]
             fits = [n for n in ours if LOSSES[n].accepts and not LOSSES[n].needs_square]

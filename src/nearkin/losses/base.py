@@ -151,11 +151,16 @@ class Loss(nn.Module):
                 f"labels are strings ({and_more(pairs.classes, 3)}); {name} has parameters for each class and needs "
                 f"class numbers, {f'0 to {count - 1}' if count else 'from 0'}, the same in every batch"
             )
-        if ref_emb is not None and not pairs.square and not self.accepts:
-            raise NearkinError(f"{name} compares samples with its own class vectors and takes no ref_emb")
-        if self.needs_square and not pairs.square:
-            raise NearkinError(f"{name} compares references with each other and takes neither a memory nor ref_emb")
+        if not pairs.square and (ref_emb is not None or self.needs_square) and self.why_no_references:
+            raise NearkinError(f"{name} takes neither a memory nor ref_emb: {self.why_no_references}")
         return pairs, tuples
+
+    @property
+    def why_no_references(self) -> str:
+        """Why it has no use for references beside the batch, such as a memory; empty if it has."""
+        if self.needs_square:
+            return "it compares references with each other"
+        return "" if self.accepts else "it compares samples with class vectors of its own"
 
     @property
     def numbered(self) -> bool:

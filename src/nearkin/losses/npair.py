@@ -53,7 +53,12 @@ class NPair(Loss):
         self.pairing = pairing
         self.unit = unit
         self.nu = nu
-        self.needs_square = pairing == "class"  # its pairs are drawn from the batch
+        self.needs_square = pairing == "class"
+
+    @property
+    def why_no_references(self) -> str:
+        """Pairs of classes are drawn from the batch; single anchors meet any references."""
+        return "pairing=class draws its pairs, negatives included, from the batch" if self.needs_square else ""
 
     def draw(self, pairs: Pairs, tuples: Couples | None, generator: Generator | None) -> Couples:
         """The random positives: `Couples` of (T,), one per anchor or one per class."""

@@ -9,6 +9,7 @@ from nearkin.samplers.ddm import DDM
 from nearkin.samplers.frd import FRD
 from nearkin.samplers.gc import GC
 from nearkin.samplers.hard_neighbours import HardNeighbours
+from nearkin.samplers.offline import Offline
 from nearkin.samplers.random import Random
 from nearkin.samplers.spc import SPC, SPCR
 
@@ -23,6 +24,7 @@ __all__ = [
     "BatchSampler",
     "Covering",
     "HardNeighbours",
+    "Offline",
     "Random",
 ]
 explain_modules(__name__)  # nearkin.samplers.random(...) names Random

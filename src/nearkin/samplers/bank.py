@@ -18,7 +18,8 @@ class BankSampler(BatchSampler):
     The bank is filled once, in eval mode, before training; after every step the rows of the batch are overwritten by
     its fresh embeddings (Roth et al. 2020; `refresh=False` keeps the first ones). A pass is planned from the bank as it
     is when the pass begins, and has ⌊N/B⌋ batches. A plan cannot be made again once rows of the bank were overwritten,
-    so the state holds the bank and the plan of the current pass.
+    so the state holds the bank and the plan of the current pass. Where the `due` of a subclass is True again
+    later, the bank is filled again, with the weights of that step (sampler=offline).
 
     Parameters:
         labels: the class of each training image, (N,); any integers.
@@ -52,6 +53,11 @@ class BankSampler(BatchSampler):
         if bad := int((~z.isfinite().all(1)).sum()):
             raise NearkinError(f"the bank of sampler={self.name}: {bad} of {len(z)} embeddings are not finite")
         self._bank = _units(z)
+
+    @property
+    def due(self) -> bool:
+        """Must the bank be filled before the next batch?"""
+        return self._bank is None
 
     @property
     def bank(self) -> Tensor:  # (N, D)
