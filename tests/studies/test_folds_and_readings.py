@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import nearkin
 from nearkin.cli.app import app
 from nearkin.errors import NearkinError
+from nearkin.runs.defaults import resolve
 from nearkin.runs.store import Store
 from nearkin.studies._local import LocalProcesses
 from nearkin.studies.baselines import baseline_of, is_fitted
@@ -253,6 +254,13 @@ class TestBaselines:
             (("pooled (untrained)",), "kaiming"),
             (("random_head (untrained)",), "kaiming"),
         ]
+
+    def test_a_random_head_is_random_where_given_weights_begin_at_pca(self, tmp_path):
+        words = {"dataset": "glyphs", "backbone": "efficientnet_lite0", "weights": "imagenet", "loss": "triplet"}
+        study = read_study(write(tmp_path, words, baselines="random_head"))
+        trained, untrained = (resolve(cell.spec).model for cell in study.cells)
+        assert (trained.init, untrained.init) == ("pca", "kaiming")
+        assert trained.dim == untrained.dim
 
     def test_which_untrained_network_it_is(self):
         assert [baseline_of("none"), baseline_of("linear"), baseline_of("lda"), baseline_of("linear", "torch")] == [

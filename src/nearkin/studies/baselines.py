@@ -72,8 +72,10 @@ def baseline_cells(cells: list[Cell], axes: tuple[str, ...], names: tuple[str, .
         groups: dict[str, list[tuple[Cell, RunSpec]]] = {}
         for cell in trained:
             spec = make_spec(cell.spec, WITHOUT_PARTS, BASELINES[baseline])
-            if spec.model.init == "pca":  # no random head, and nothing that other heads read
-                spec = make_spec(spec, {"model.init": "kaiming"})
+            model = resolve(cell.spec).model  # given weights begin at pca where nothing else is set
+            if model.init == "pca":  # no random head, and nothing that other heads read
+                width = {"model.dim": model.dim} if baseline == "random_head" else {}
+                spec = make_spec(spec, {"model.init": "kaiming"}, width)
             groups.setdefault(name(spec), []).append((cell, spec))
         for key, group in groups.items():
             if key in there:
