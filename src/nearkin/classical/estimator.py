@@ -83,8 +83,7 @@ class PairLearner(MetricLearner):
         """Learn A from rows X (N, F) and pairs of their numbers: similar (S, 2) and dissimilar (D, 2)."""
         x = validate_data(self, X, dtype=np.float64)
         sides = (
-            check_tuples(side, 2, len(x), name)
-            for side, name in ((similar, "similar"), (dissimilar, "dissimilar"))
+            check_tuples(side, 2, len(x), name) for side, name in ((similar, "similar"), (dissimilar, "dissimilar"))
         )
         return self._learned(*self._learn_pairs(x, Pairs(*sides)))
 

@@ -66,13 +66,7 @@ class KernelNeighbours(ClassifierMixin, Kernelised):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        *,
-        k: int = 1,
-        kernel: KernelName = "gaussian",
-        degree: int = 2,
-        constant: float = 1.0,
-        sigma: float = 1.0,
+        self, *, k: int = 1, kernel: KernelName = "gaussian", degree: int = 2, constant: float = 1.0, sigma: float = 1.0
     ):
         self.k = k
         self.kernel = kernel
@@ -129,9 +123,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernelised): 
         sigma: σ of the Gaussian.
     """
 
-    def __init__(
-        self, *, kernel: KernelName = "gaussian", degree: int = 2, constant: float = 1.0, sigma: float = 1.0
-    ):
+    def __init__(self, *, kernel: KernelName = "gaussian", degree: int = 2, constant: float = 1.0, sigma: float = 1.0):
         self.kernel = kernel
         self.degree = degree
         self.constant = constant

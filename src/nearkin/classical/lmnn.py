@@ -79,9 +79,7 @@ class _Problem:
         widths = [width * self.margin]
         return solve(hinges, matrix, scatter=self.pull, weight=self.weight, smoothing=widths, steps=steps)
 
-    def towards(
-        self, new: np.ndarray, old: np.ndarray, value: float
-    ) -> tuple[np.ndarray, float, np.ndarray] | None:
+    def towards(self, new: np.ndarray, old: np.ndarray, value: float) -> tuple[np.ndarray, float, np.ndarray] | None:
         """The first of new, half way from old, a quarter, ... whose objective over all triplets is lower; with it and
         its violated triplets."""
         for _ in range(8):

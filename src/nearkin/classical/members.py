@@ -9,7 +9,7 @@ from nearkin.classical.solver import diagonal, log_det, solve
 from nearkin.classical.terms import Bands, Collapse, Distances, Hinges, Roots, pair_hinges
 from nearkin.config.bounds import above, at_least, between, one_of
 
-WIDTHS = np.array([1.0, 0.1, 0.01, 0.001, 0.0001])  # of the rounded hinges, as shares of their size
+WIDTHS = np.array([0.1, 0.01, 0.001])  # of the rounded hinges, as shares of their size
 
 
 class GeneralMetric(PairLearner, TripletLearner):
@@ -103,9 +103,7 @@ class SchultzJoachims(TripletLearner):
     def _learn_triplets(self, x: np.ndarray, triplets: np.ndarray) -> tuple[np.ndarray, float]:
         above(0, weight=self.weight)
         hinges = Hinges(x, triplets[:, :2], triplets[:, [0, 2]], 1.0)
-        found = solve(
-            hinges, np.eye(x.shape[1]), ridge=1.0, weight=self.weight, cone=diagonal, smoothing=list(WIDTHS)
-        )
+        found = solve(hinges, np.eye(x.shape[1]), ridge=1.0, weight=self.weight, cone=diagonal, smoothing=list(WIDTHS))
         return found.matrix, found.objective
 
 
@@ -127,13 +125,7 @@ class KwokTsang(PairLearner):
     """
 
     def __init__(
-        self,
-        *,
-        similar: float = 1.0,
-        dissimilar: float = 1.0,
-        nu: float = 0.5,
-        constraints: int = 2000,
-        seed: int = 0,
+        self, *, similar: float = 1.0, dissimilar: float = 1.0, nu: float = 0.5, constraints: int = 2000, seed: int = 0
     ):
         self.similar = similar
         self.dissimilar = dissimilar
@@ -159,8 +151,8 @@ class KwokTsang(PairLearner):
         ridge[width, width], scatter[width, width] = 0, -self.dissimilar * self.nu if len(before[1]) else 0
         start = np.eye(width + 1)
         start[width, width] = 0
-        size = float(np.abs(offset).mean()) if len(offset) else 1.0
-        found = solve(hinges, start, ridge=ridge, scatter=scatter, smoothing=list(WIDTHS * max(size, 1e-12)))
+        size = max(float(np.abs(offset).mean()), 1e-12) if len(offset) else 1.0
+        found = solve(hinges, start, ridge=ridge, scatter=scatter, smoothing=[*WIDTHS * size, 1e-4 * size])
         return found.matrix[:width, :width], found.objective
 
 
@@ -192,27 +184,35 @@ class ITML(PairLearner):
         min over A ≻ 0, ξ of  LogDet(A, I) + γ LogDet(diag ξ, diag ξ⁰)     d_A ≤ ξ over S, d_A ≥ ξ over D
         LogDet(A, B) = tr(A B⁻¹) - log det(A B⁻¹) - F
 
-    ξ⁰ are the bounds u and l: the 5th and 95th percentile of the distances of the pairs. The best slack ξ of a given A
+    ξ⁰ are the bounds u and l, by default the 5th and 95th percentile of the distances of the pairs. The best slack ξ of a given A
     is known, so that this is the general model with a divergence for r(A) and a smooth c_i. Dissimilar pairs of equal
     rows are left out: no A parts them.
     Source: Davis et al. 2007.
 
     Parameters:
         gamma: γ, how much the bounds weigh.
+        bounds: u and l.
         constraints: similar and dissimilar pairs to draw from classes, each.
         seed: of the draw.
     """
 
-    def __init__(self, *, gamma: float = 1.0, constraints: int = 2000, seed: int = 0):
+    def __init__(
+        self, *, gamma: float = 1.0, bounds: tuple[float, float] | None = None, constraints: int = 2000, seed: int = 0
+    ):
         self.gamma = gamma
+        self.bounds = bounds
         self.constraints = constraints
         self.seed = seed
 
     def _learn_pairs(self, x: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, float]:
         above(0, gamma=self.gamma)
         pairs = apart(x, pairs)
-        d = np.concatenate([Distances(x, side)(np.eye(x.shape[1])) for side in pairs])
-        upper, lower = np.maximum(np.percentile(d, [5, 95]), 1e-12) if len(d) else (1.0, 1.0)
+        if self.bounds is None:
+            d = np.concatenate([Distances(x, side)(np.eye(x.shape[1])) for side in pairs])
+            upper, lower = np.percentile(d, [5, 95]).clip(1e-12) if len(d) else (1.0, 1.0)
+        else:
+            upper, lower = self.bounds
+            above(0, upper=upper, lower=lower)
         term = Bands(x, *pairs, float(upper), float(lower))
         found = solve(term, np.eye(x.shape[1]), weight=self.gamma, cone=log_det)
         return found.matrix, found.objective
@@ -242,11 +242,11 @@ class MMC(PairLearner):
         if not len(dissimilar):
             return np.zeros_like(pull), 0.0
         # Where the similar pairs do not differ at all, d could grow for ever: what is far below rounding holds it.
-        pull += np.eye(len(pull)) * max(np.trace(pull), 1.0) * 1e-9
-        matrix = solve(Roots(x, dissimilar), np.eye(x.shape[1]), scatter=pull, steps=1000, tolerance=1e-8).matrix
-        values, vectors = np.linalg.eigh(matrix)
-        factor = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-        matrix = matrix / np.sqrt(Distances(x, dissimilar)(factor)).sum() ** 2
+        pull += np.eye(len(pull)) * (np.trace(pull) + np.square(x).sum()) * 1e-9
+        push = np.sqrt(Distances(x, dissimilar)(np.eye(len(pull)))).sum()
+        start = np.eye(len(pull)) * (push / (2 * np.trace(pull))) ** 2  # the best multiple of the identity
+        found = solve(Roots(x, dissimilar), start, scatter=pull, steps=1000, tolerance=1e-8)
+        matrix = found.matrix / np.sqrt(Distances(x, dissimilar)(found.factor)).sum() ** 2
         return matrix, float((pull * matrix).sum())
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 MEMORY = 10  # values that a new one is compared with: the objective may rise for a few steps
+QUARTERS = 40  # of a step, at most: beyond that rounding decides
 WINDOW = 10  # steps in which the objective must fall by the tolerance
 
 
@@ -112,18 +113,18 @@ def solve(
     for width in smoothing:
         value, slope = evaluate(point, width)
         values, before = [value], (value, point)
-        rate = 0.1 * max(float(np.linalg.norm(point.matrix)), 1.0) / max(float(np.linalg.norm(slope)), 1e-300)
+        rate = 0.1 * max(float(np.linalg.norm(point.matrix)), 1.0) / max(float(np.linalg.norm(slope)), 1e-100)
         for _ in range(steps):
-            while True:  # shorten the step until the objective is below one of the last values
+            for _ in range(QUARTERS):  # shorten the step until the objective is below one of the last values
                 new = cone(point.matrix - rate * slope, rate)
                 new_value, new_slope = evaluate(new, width)
                 change = new.matrix - point.matrix
                 moved = float((change**2).sum())
-                if new_value <= max(values[-MEMORY:]) - 1e-4 * moved / rate or rate < 1e-18:
+                if new_value <= max(values[-MEMORY:]) - 1e-4 * moved / rate:
                     break
                 rate /= 4
             curvature = float((change * (new_slope - slope)).sum())
-            rate = min(moved / curvature, rate * 10) if curvature > 0 else rate * 4
+            rate = min(moved / curvature if curvature > 0 else rate * 4, rate * 10, 1e100)
             point, slope, taken = new, new_slope, taken + 1
             values.append(new_value)
             if new_value < before[0]:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 BLOCK = 1 << 22  # numbers of one block, 32 MiB
+SMALL = 1 << 16  # numbers of so few pairs that a sparse matrix costs more than it saves
 
 
 def scatter_of(x: np.ndarray, weights: Any) -> np.ndarray:
@@ -41,6 +42,9 @@ class Distances:
     def scatter(self, weights: np.ndarray) -> np.ndarray:
         """Σ_p w_p (x_i-x_j)(x_i-x_j)ᵀ (F, F)."""
         n = len(self.x)
+        if self.pairs.size * self.x.shape[1] <= SMALL:
+            v = self.x[self.pairs[:, 0]] - self.x[self.pairs[:, 1]]  # (P, F)
+            return v.T @ (weights[:, None] * v)
         return scatter_of(self.x, csr_array((weights, (self.pairs[:, 0], self.pairs[:, 1])), shape=(n, n)))
 
 
@@ -122,7 +126,7 @@ class Bands:
 
     def __call__(self, factor: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
         """The sum and its gradient (F, F)."""
-        ratio = np.maximum(self.distances(factor) / self.bound, 1e-300)
+        ratio = np.maximum(self.distances(factor) / self.bound, 1e-100)
         broken = self.sign * (ratio - 1) > 0
         value = np.where(broken, ratio - np.log(ratio) - 1, 0)
         slope = np.where(broken, (1 - 1 / ratio) / self.bound, 0)
