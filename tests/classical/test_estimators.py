@@ -41,8 +41,13 @@ ODD = {
 }
 
 
+LONG = ("KwokTsang", "GeneralMetric", "GeneralMetric, triplets", "GeneralMetric, trace")  # thousands of steps in all
+CHECKED = NAMED | {"KernelMap": KernelMap(), "KernelNeighbours": KernelNeighbours()}
+
+
 @pytest.mark.parametrize(
-    "estimator", [*NAMED.values(), KernelMap(), KernelNeighbours()], ids=[*NAMED, "KernelMap", "KernelNeighbours"]
+    "estimator",
+    [pytest.param(e, id=name, marks=pytest.mark.slow if name in LONG else ()) for name, e in CHECKED.items()],
 )
 @pytest.mark.filterwarnings("ignore:Skipping check:sklearn.exceptions.SkipTestWarning")  # pandas, other arrays
 def test_scikit_learn_agrees(estimator):
@@ -86,7 +91,7 @@ def test_a_kernel_is_a_step_before(learner):
     corners = np.array([[-1.0, -1], [1, 1], [-1, 1], [1, -1]])
     y = np.repeat([0, 0, 1, 1], 10)
     x = np.repeat(corners, 10, 0) + np.random.default_rng(0).normal(size=(40, 2)) * 0.1
-    more = {"k": 15, "constraints": 200, "weight": 1.0}
+    more = {"k": 15, "constraints": 200, "similar": 20.0, "dissimilar": 20.0}
     learner = clone(learner).set_params(**{k: more[k] for k in more.keys() & learner.get_params().keys()})
 
     def near(z):

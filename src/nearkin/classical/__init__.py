@@ -10,6 +10,7 @@ from nearkin.classical.lmnn import LMNN
 from nearkin.classical.members import ITML, MCML, MMC, GeneralMetric, KwokTsang, SchultzJoachims
 from nearkin.classical.pola import POLA
 from nearkin.classical.solver import Solution, solve
+from nearkin.classical.vectors import vectors
 
 MEMBERS = (GeneralMetric, LMNN, MCML, POLA, SchultzJoachims, KwokTsang, ITML, MMC)
 
@@ -32,4 +33,5 @@ __all__ = [
     "draw_pairs",
     "draw_triplets",
     "solve",
+    "vectors",
 ]

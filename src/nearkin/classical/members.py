@@ -85,8 +85,8 @@ class SchultzJoachims(TripletLearner):
 
         min over W ⪰ 0 diagonal of  ½‖W‖²_F + λ Σ [1 - d_W(i, k) + d_W(i, j)]₊
 
-    The publication's A W Aᵀ with A = I, its linear case; its kernel case is this on the coordinates of `KernelMap`, with
-    A the principal axes of the rows.
+    The publication's A W Aᵀ with A = I, its linear case; its kernel case is this on the coordinates of `KernelMap`,
+    with A the principal axes of the rows.
     Source: Schultz, Joachims 2003; Psomas 2020, equations 2.7 and 2.8.
 
     Parameters:
@@ -152,7 +152,7 @@ class KwokTsang(PairLearner):
         start = np.eye(width + 1)
         start[width, width] = 0
         size = max(float(np.abs(offset).mean()), 1e-12) if len(offset) else 1.0
-        found = solve(hinges, start, ridge=ridge, scatter=scatter, smoothing=[*WIDTHS * size, 1e-4 * size])
+        found = solve(hinges, start, ridge=ridge, scatter=scatter, smoothing=list(np.geomspace(1, 1e-4, 9) * size))
         return found.matrix[:width, :width], found.objective
 
 
@@ -184,9 +184,9 @@ class ITML(PairLearner):
         min over A ≻ 0, ξ of  LogDet(A, I) + γ LogDet(diag ξ, diag ξ⁰)     d_A ≤ ξ over S, d_A ≥ ξ over D
         LogDet(A, B) = tr(A B⁻¹) - log det(A B⁻¹) - F
 
-    ξ⁰ are the bounds u and l, by default the 5th and 95th percentile of the distances of the pairs. The best slack ξ of a given A
-    is known, so that this is the general model with a divergence for r(A) and a smooth c_i. Dissimilar pairs of equal
-    rows are left out: no A parts them.
+    ξ⁰ are the bounds u and l, by default the 5th and 95th percentile of the distances of the pairs. The best slack ξ of
+    a given A is known, so that this is the general model with a divergence for r(A) and a smooth c_i. Dissimilar pairs
+    of equal rows are left out: no A parts them.
     Source: Davis et al. 2007.
 
     Parameters:
@@ -223,7 +223,7 @@ class MMC(PairLearner):
 
         min over A ⪰ 0 of  Σ_S d_A     so that  Σ_D √d_A ≥ 1
 
-    Up to its scale this A is the minimum of Σ_S d_A - Σ_D √d_A, regulariser 2.9 and a smooth c, which is what is solved.
+    Up to its scale this A is the minimum of Σ_S d_A - Σ_D √d_A, regulariser 2.9 and a smooth c: this is what is solved.
     `objective_` is Σ_S d_A. Without dissimilar pairs it is A = 0. Dissimilar pairs of equal rows are left out.
     Source: Xing et al. 2002.
 

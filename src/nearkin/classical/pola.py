@@ -14,7 +14,7 @@ class POLA(PairLearner):
 
     From A = 0, b = 0 (A, b) is projected onto the half-space of the next pair, then onto A ⪰ 0 and b ≥ 1: the nearest
     point in ‖A‖²_F + b² each time, of which 2.8 is the regulariser. A similar pair can make one eigenvalue negative at
-    most, a dissimilar one none. Pairs come in an order that the seed gives. `objective_` is the sum of what they lacked.
+    most, a dissimilar one none. Pairs come in an order that the seed gives. `objective_` is the sum of their losses.
     Source: Shalev-Shwartz, Singer, Ng 2004.
 
     Parameters:

@@ -53,8 +53,8 @@ def diagonal(matrix: np.ndarray, rate: float) -> Point:
 
 
 def log_det(matrix: np.ndarray, rate: float) -> Point:
-    """The proximal step of tr A - log det A - F, the LogDet divergence of A and the identity: all eigenvalues stay above
-    0. This is r(A) of information-theoretic metric learning."""
+    """The proximal step of tr A - log det A - F, the LogDet divergence of A and the identity: all eigenvalues stay
+    above 0. This is r(A) of information-theoretic metric learning."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     b = values - rate
     root = np.sqrt(b**2 + 4 * rate)

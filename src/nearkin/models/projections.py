@@ -163,8 +163,7 @@ class ClassicalHead(LinearMap):
 
 @HEADS.register("lmnn")
 class LMNNHead(ClassicalHead):
-    """Large margin nearest neighbours: each image near its 3 nearest of the same class, images of other classes a margin
-    farther.
+    """Large margin nearest neighbours: each image near its 3 nearest of the same class, other classes a margin farther.
 
     Learned on the first D principal components of the pooled feature, at one common scale (classical/).
     Source: Weinberger, Saul 2009; Psomas 2020, 2.1.
@@ -181,7 +180,7 @@ class LMNNHead(ClassicalHead):
 
 @HEADS.register("mcml")
 class MCMLHead(ClassicalHead):
-    """Maximally collapsing metric learning: each class towards one point. All training images are compared with each other.
+    """Maximally collapsing metric learning: each class towards one point; it compares all training images.
 
     Learned on the first D principal components of the pooled feature, at one common scale (classical/).
     Source: Globerson, Roweis 2005; Psomas 2020, 2.1.
