@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 TABLES := losses miners rho samplers methods own_losses_carried_on tune_losses
 TABLES_CUB := cub cub_heads methods_cub few_classes recipe_cub
-BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli
+BENCHES := losses eval loop samplers chunks hist embed scale plan input study report saliency cluster kills runs cli classical
 CUB ?= $(NEARKIN_CUB)
 
 .PHONY: install demo screenshots test lint format test-slow kills imports settings catalogue inventory results twins differences analyses analyses-cub validation tune-cub clean $(BENCHES:%=bench-%) $(TABLES:%=table-%) $(TABLES_CUB:%=table-%)

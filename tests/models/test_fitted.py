@@ -7,11 +7,14 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import nearkin
+from nearkin import classical
 from nearkin.config.spec import make_spec
 from nearkin.errors import NearkinError
-from nearkin.models import PCAHead, build_model
+from nearkin.models import ClassicalHead, PCAHead, build_model
 from nearkin.registry import HEADS
 from nearkin.runs.prepare import prepare
+
+CLASSICAL = sorted(name for name in HEADS.names() if issubclass(HEADS[name], ClassicalHead))
 
 
 def oracle(train, others, dim):
@@ -152,7 +155,26 @@ class TestProjections:
         with pytest.raises(NearkinError, match="compares all 120 training images with each other"):
             self.fitted("nca", 4, x, labels)
 
-    @pytest.mark.parametrize("name", ["pca_whitening", "lda", "nca"])
+    @pytest.mark.parametrize("name", CLASSICAL)
+    def test_classical_heads_are_their_estimators(self, name):
+        x, labels = self.classes()
+        head = self.fitted(name, 4, x, labels)
+        z = PCA(4, svd_solver="full").fit_transform(x)
+        z /= z.std(0).mean()
+        learned = getattr(classical, HEADS[name].method)().fit(z, labels).transform(z)
+        i, j = np.triu_indices(len(x), 1)
+        distances = [np.square(v[i] - v[j]).sum(1) for v in (head(torch.from_numpy(x)).numpy(), learned)]
+        np.testing.assert_allclose(*distances, rtol=0.02, atol=0.02 * distances[1].max())
+
+    @pytest.mark.parametrize("name", CLASSICAL)
+    def test_classical_heads_take_what_comes(self, name):
+        x, labels = self.classes(n=8, width=20)
+        z = self.fitted(name, 30, x, labels)(torch.from_numpy(x))
+        assert z.shape == (8, 30)
+        assert z.isfinite().all()
+        assert self.fitted(name, 4, x, labels * 0)(torch.from_numpy(x)).isfinite().all()
+
+    @pytest.mark.parametrize("name", ["pca_whitening", "lda", "nca", "lmnn", "itml"])
     def test_whole_runs(self, name, tiny, tmp_path):
         run = nearkin.train(tiny | {"model.head": name, "epochs": 0, "dim": 6}, runs=tmp_path)
         assert 0 < run.result["test"]["recall@1"] <= 1

@@ -50,7 +50,8 @@ class ModelSpec(Frozen):
     head: str | None = unset(
         "linear",
         about="What turns the pooled feature into the embedding. `linear` is one layer; `none` takes the pooled "
-        "feature itself, and model.dim is not read; `pca`, `pca_whitening`, `lda` and `nca` are computed from the "
+        "feature itself, and model.dim is not read; `pca`, `pca_whitening`, `lda`, `nca`, `lmnn`, `mcml`, `pola`, "
+        "`schultz_joachims`, `kwok_tsang`, `itml` and `mmc` are computed from the "
         "untrained features of the training images and need epochs=0; `drml` belongs to method=drml; an import path "
         "names a class of your own.",
         filled="the method's head (drml), else linear",

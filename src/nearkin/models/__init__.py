@@ -11,13 +11,26 @@ from nearkin.models.fitted import FittedHead, PCAHead
 from nearkin.models.googlenet import GoogLeNet
 from nearkin.models.heads import LinearHead, NoHead
 from nearkin.models.model import Model
-from nearkin.models.projections import LDAHead, NCAHead, PCAWhiteningHead
+from nearkin.models.projections import (
+    ClassicalHead,
+    ITMLHead,
+    KwokTsangHead,
+    LDAHead,
+    LMNNHead,
+    MCMLHead,
+    MMCHead,
+    NCAHead,
+    PCAWhiteningHead,
+    POLAHead,
+    SchultzJoachimsHead,
+)
 from nearkin.models.resnet50 import ResNet50
 from nearkin.models.timm import Timm
 
 __all__ = [
     "BNInception",
     "Backbone",
+    "ClassicalHead",
     "ConvNet",
     "DRMLHead",
     "EfficientNetLite0",
@@ -25,15 +38,22 @@ __all__ = [
     "FeatureSource",
     "FittedHead",
     "GoogLeNet",
+    "ITMLHead",
     "InputRecord",
+    "KwokTsangHead",
     "LDAHead",
+    "LMNNHead",
     "LinearHead",
+    "MCMLHead",
+    "MMCHead",
     "Model",
     "NCAHead",
     "NoHead",
     "PCAHead",
     "PCAWhiteningHead",
+    "POLAHead",
     "ResNet50",
+    "SchultzJoachimsHead",
     "Timm",
     "build_model",
     "create_backbone",

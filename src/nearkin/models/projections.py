@@ -1,4 +1,7 @@
-"""Linear maps of the untrained network's features that are computed at once: whitening, LDA, NCA."""
+"""Linear maps of the untrained network's features that are computed at once: whitening, LDA, NCA, and the methods of
+classical/."""
+
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -6,7 +9,7 @@ from torch import Tensor
 
 from nearkin.config.bounds import available_memory
 from nearkin.errors import NearkinError
-from nearkin.models.fitted import BLOCK, FittedHead, PCAHead
+from nearkin.models.fitted import BLOCK, FittedHead, PCAHead, principal_axes
 from nearkin.registry import HEADS
 
 
@@ -130,3 +133,148 @@ class NCAHead(LinearMap):
             x, labels
         )
         return analysis.components_  # (D, F)
+
+
+class ClassicalHead(LinearMap):
+    """A member of classical/ on the first principal components of the pooled feature, D of them.
+
+    The components are divided by one number, so that their variance is 1 on average: thresholds and margins of the
+    methods are in units of squared distance. Where the learned matrix has a lower rank than D, the last dimensions
+    are 0. A subclass names the method and what it needs memory for.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding; at most F and the number of training images are not 0.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method: ClassVar[str]
+
+    def directions(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The map (r, F), r the rank of the learned matrix."""
+        from nearkin import classical  # scikit-learn takes a second
+
+        _, axes = principal_axes(torch.from_numpy(x), min(len(self.axes), *x.shape))
+        axes = axes.numpy() / max(float((x @ axes.numpy().T).std(0).mean()), 1e-300)
+        learned = getattr(classical, self.method)().fit(x @ axes.T, labels)
+        return learned.components_ @ axes
+
+
+@HEADS.register("lmnn")
+class LMNNHead(ClassicalHead):
+    """Large margin nearest neighbours: each image near its 3 nearest of the same class, other classes a margin farther.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Weinberger, Saul 2009; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "LMNN"
+
+
+@HEADS.register("mcml")
+class MCMLHead(ClassicalHead):
+    """Maximally collapsing metric learning: each class towards one point; it compares all training images.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Globerson, Roweis 2005; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "MCML"
+
+
+@HEADS.register("pola")
+class POLAHead(ClassicalHead):
+    """Pseudo-metric online learning: one pass over drawn pairs, each put on its side of a threshold.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Shalev-Shwartz, Singer, Ng 2004; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "POLA"
+
+
+@HEADS.register("schultz_joachims")
+class SchultzJoachimsHead(ClassicalHead):
+    """Weights of the principal components from drawn triplets, by a support vector machine.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Schultz, Joachims 2003; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "SchultzJoachims"
+
+
+@HEADS.register("kwok_tsang")
+class KwokTsangHead(ClassicalHead):
+    """Drawn similar pairs no farther than before, dissimilar ones farther by a common amount.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Kwok, Tsang 2003; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "KwokTsang"
+
+
+@HEADS.register("itml")
+class ITMLHead(ClassicalHead):
+    """Information-theoretic metric learning: as near the plain distance as the bounds of drawn pairs allow.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Davis et al. 2007; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "ITML"
+
+
+@HEADS.register("mmc")
+class MMCHead(ClassicalHead):
+    """Drawn similar pairs near each other, while the dissimilar ones stay apart in sum.
+
+    Learned on the first D principal components of the pooled feature, at one common scale (classical/).
+    Source: Xing et al. 2002; Psomas 2020, 2.1.
+
+    Parameters:
+        features: F, width of the pooled feature.
+        dim: D, width of the embedding.
+
+    Shapes: N images, F features, D dimensions.
+    """
+
+    method = "MMC"

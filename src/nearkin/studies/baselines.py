@@ -17,6 +17,10 @@ BASELINES: dict[str, dict[str, Any]] = {
     "pca_whitening": {"train.epochs": 0, "model.head": "pca_whitening"},
     "lda": {"train.epochs": 0, "model.head": "lda"},
     "nca": {"train.epochs": 0, "model.head": "nca"},
+    **{
+        head: {"train.epochs": 0, "model.head": head}
+        for head in ("lmnn", "mcml", "pola", "schultz_joachims", "kwok_tsang", "itml", "mmc")
+    },
 }
 WITHOUT_PARTS = {"miner": "none", "regulariser": "none", "method": "none"}  # what an untrained network does not have
 CUSTOMARY = ("pooled", "random_head")
