@@ -22,7 +22,7 @@ def factor_of(matrix: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(values[:count], 0))[:, None] * rows * np.sign(largest)
 
 
-class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A squared Mahalanobis distance d_A(x, y) = (x-y)ᵀA(x-y), A ⪰ 0, that is learned from rows and their classes.
 
     `transform` gives G x with A = GᵀG: Euclidean distances there are the learned ones. A subclass defines `_learn`.

@@ -15,7 +15,7 @@ KernelName = Literal["polynomial", "gaussian"]
 BLOCK = 1 << 22  # numbers of a block
 
 
-class Kernelised(BaseEstimator):  # type: ignore[misc]
+class Kernelised(BaseEstimator):
     """What has a kernel κ.
 
         polynomial   κ(x, y) = (xᵀy + c)^d
@@ -50,7 +50,7 @@ class Kernelised(BaseEstimator):  # type: ignore[misc]
         return np.ones(len(x))
 
 
-class KernelNeighbours(ClassifierMixin, Kernelised):  # type: ignore[misc]
+class KernelNeighbours(ClassifierMixin, Kernelised):
     """Nearest neighbours in the space of a kernel: the class that most of the k nearest rows have.
 
         distance(q, x) = √(κ(q, q) - 2κ(q, x) + κ(x, x))
@@ -105,7 +105,7 @@ class KernelNeighbours(ClassifierMixin, Kernelised):  # type: ignore[misc]
         return self.classes_[np.concatenate(chosen)]
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernelised):  # type: ignore[misc]
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kernelised):
     """Coordinates z of rows whose inner products are the kernel: zᵀz' = κ(x, x') for the rows of `fit`.
 
         z(x) = Λ^-½ Vᵀ κ(X, x)      K = V Λ Vᵀ the kernel matrix of the rows X of `fit`

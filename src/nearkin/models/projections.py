@@ -155,8 +155,8 @@ class ClassicalHead(LinearMap):
         """The map (r, F), r the rank of the learned matrix."""
         from nearkin import classical  # scikit-learn takes a second
 
-        _, axes = principal_axes(torch.from_numpy(x), min(len(self.axes), *x.shape))
-        axes = axes.numpy() / max(float((x @ axes.numpy().T).std(0).mean()), 1e-300)
+        axes = principal_axes(torch.from_numpy(x), min(len(self.axes), *x.shape))[1].numpy()  # (D, F)
+        axes = axes / max(float((x @ axes.T).std(0).mean()), 1e-300)
         learned = getattr(classical, self.method)().fit(x @ axes.T, labels)
         return learned.components_ @ axes
 
