@@ -1,7 +1,7 @@
 """The classical methods on vectors: k-NN error and seconds on four data sets, and speed at n = 2,000, d = 64.
 
-    make bench-classical                        # about 3 minutes; writes docs/results/classical.json and the page
-    python bench/classical.py --render          # docs/classical.md from docs/results/classical.json
+    make bench-classical                        # about 3 minutes; writes docs/results/classical/knn.json and the page
+    python bench/classical.py --render          # docs/classical.md from docs/results/classical/knn.json
     python bench/classical.py --check           # 1 where the page differs
 
 Five splits of 70 to 30 %, drawn with seeds 0 to 4, stratified; 3 nearest neighbours; CPU seconds of one thread.
@@ -36,7 +36,7 @@ from nearkin.classical import (
 )
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE, VALUES = DOCS / "classical.md", DOCS / "results" / "classical.json"
+PAGE, VALUES = DOCS / "classical.md", DOCS / "results" / "classical" / "knn.json"
 TABLES = re.compile(r"(<!-- classical -->\n).*?(<!-- end of classical -->)", re.S)
 SETS = ("iris", "wine", "balance", "digits")
 SPLITS = 5
